@@ -1,0 +1,16 @@
+import { type RawBuilder, type ReferenceExpression, type SqlBool, sql } from 'kysely'
+import type { StateDatabase } from './schema.ts'
+
+/** A column of a table of the file, as `table.column`. */
+type ColumnName = ReferenceExpression<StateDatabase, keyof StateDatabase> & string
+
+/** Whether a column holds one of the values, however many: SQLite takes at most 32,766 parameters. */
+export function isOneOf(column: ColumnName, values: readonly string[]): RawBuilder<SqlBool> {
+  return sql`${sql.ref(column)} in (select value from json_each(${JSON.stringify(values)}))`
+}
+
+/** Whether a column holds the text somewhere, ASCII case aside. Wildcards in the text are plain characters. */
+export function containsText(column: ColumnName, text: string): RawBuilder<SqlBool> {
+  const pattern = `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`
+  return sql`coalesce(${sql.ref(column)}, '') like ${pattern} escape '\\'`
+}

@@ -1,0 +1,30 @@
+/** The Hermes schema this package reads and writes. */
+export const SCHEMA_VERSION = 6
+
+/** Milliseconds a call waits for another process's lock unless `busyTimeout` says otherwise. */
+export const BUSY_TIMEOUT_MS = 20_000
+
+/** The first and the longest delay between two tries for the write lock, in milliseconds. */
+export const WRITE_RETRY_MIN_MS = 1
+export const WRITE_RETRY_MAX_MS = 50
+
+/** A passive checkpoint follows this many successful writes. */
+export const CHECKPOINT_EVERY_N_WRITES = 50
+
+/**
+ * How long SQLite itself may wait for a lock, in milliseconds: the event loop stands still meanwhile. Short
+ * enough not to be felt, long enough that a commit of another process (about 0.2 ms) is usually waited out.
+ */
+export const SQLITE_WAIT_MS = 5
+
+/** The size a write-ahead log is cut back to, and beyond which it is reported, in bytes. */
+export const WAL_LIMIT_BYTES = 64 * 1024 * 1024
+
+/** How long a caller's transaction may stay open, in milliseconds. */
+export const TRANSACTION_LIMIT_MS = 5_000
+
+/** How long grouped writes may run in one tick before the event loop gets its turn, in milliseconds. */
+export const TICK_BUDGET_MS = 8
+
+/** A statement that runs longer than this is reported, in milliseconds. */
+export const SLOW_QUERY_MS = 250

@@ -1,0 +1,100 @@
+import { closeSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import Database from 'better-sqlite3'
+import { CannotOpenError } from '../errors.ts'
+import type { EventHandler } from '../events.ts'
+import { Connection } from './connection.ts'
+import { SQLITE_WAIT_MS, WAL_LIMIT_BYTES } from './limits.ts'
+import { toStoreError } from './sqlite-errors.ts'
+import { patiently } from './waiting.ts'
+
+export const MEMORY = ':memory:'
+
+export interface ConnectionOptions {
+  path: string
+  readonly: boolean
+  synchronous: 'full' | 'normal'
+  busyTimeout: number
+  signal: AbortSignal | undefined
+  events: EventHandler
+}
+
+/** The size of the file in bytes, or undefined where there is none. Never opens it. */
+export function fileSize(path: string): number | undefined {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (stats && !stats.isFile())
+    throw new CannotOpenError(
+      `'${path}' is not a file: give the path of a state.db, for example '${path}/state.db'.`,
+    )
+  return stats?.size
+}
+
+/** Makes an empty file that only its owner can read, in a folder of the same kind, unless it is there already. */
+export function createFile(path: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    // SQLite gives the -wal and -shm files the mode of the main file.
+    closeSync(openSync(path, 'wx', 0o600))
+  } catch (error) {
+    if (isFileError(error) && error.code === 'EEXIST') return
+    throw new CannotOpenError(
+      `'${path}' cannot be created: check that this user may write in '${dirname(path)}'.`,
+      { cause: error },
+    )
+  }
+}
+
+function isFileError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'code' in error
+}
+
+/** Says so when others than the owner can read the conversations in a file. */
+export function reportFileMode(path: string, events: EventHandler): void {
+  if (process.platform === 'win32') return
+  const mode = statSync(path).mode & 0o777
+  if (mode & 0o077)
+    events({
+      level: 'warning',
+      type: 'file-readable-by-others',
+      message: `Other users can read '${path}' (mode ${mode.toString(8)}): run chmod 600 on it and on its -wal and -shm files.`,
+      path,
+      mode,
+    })
+}
+
+/** Opens a connection with every setting made explicit, waiting for other processes without blocking. */
+export async function openConnection(options: ConnectionOptions): Promise<Connection> {
+  const { path, readonly, busyTimeout, signal } = options
+  try {
+    return await patiently(
+      () => {
+        const db = new Database(path, { readonly, fileMustExist: path !== MEMORY, timeout: SQLITE_WAIT_MS })
+        try {
+          configure(db, options)
+          return new Connection(db, options.events)
+        } catch (error) {
+          db.close()
+          throw error
+        }
+      },
+      busyTimeout,
+      signal,
+    )
+  } catch (error) {
+    throw toStoreError(error, path)
+  }
+}
+
+function configure(db: Database.Database, { readonly, synchronous }: ConnectionOptions): void {
+  // What the schema of somebody's file says must not run functions with side effects.
+  db.pragma('trusted_schema = off')
+  db.pragma('foreign_keys = on')
+  // Reads the file: from here on it is known to be a database.
+  const mode = db.pragma('journal_mode', { simple: true })
+  if (readonly) return
+  if (mode !== 'wal') db.pragma('journal_mode = wal')
+  // better-sqlite3 is compiled for NORMAL, which may lose the last commits in a power cut.
+  db.pragma(`synchronous = ${synchronous}`)
+  if (process.platform === 'darwin') db.pragma('checkpoint_fullfsync = on')
+  db.pragma(`journal_size_limit = ${WAL_LIMIT_BYTES}`)
+}

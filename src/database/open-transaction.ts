@@ -1,0 +1,122 @@
+import { setImmediate as nextTick } from 'node:timers/promises'
+import { TransactionMisuseError, TransactionTimeoutError } from '../errors.ts'
+import type { Connection } from './connection.ts'
+import type { Executor } from './executor.ts'
+import { toStoreError } from './sqlite-errors.ts'
+
+/**
+ * A transaction that stays open over several ticks and keeps everybody else out meanwhile. What is asked of
+ * it runs one after the other, so that a step of one call never lands in the savepoint of another.
+ */
+export class OpenTransaction implements Executor {
+  readonly #connection: Connection
+  readonly #release: () => void
+  readonly #timer: NodeJS.Timeout | undefined
+  #rejectExpired: (error: Error) => void = () => {}
+  #lane: Promise<unknown> = Promise.resolve()
+  #ended: Error | undefined
+
+  /** Rejects when the transaction has been open for too long; never settles otherwise. */
+  readonly expired = new Promise<never>((_, reject) => {
+    this.#rejectExpired = reject
+  })
+
+  /** `connection` has begun; `release` lets the next in line go on. */
+  constructor(connection: Connection, release: () => void, limit_ms: number | undefined) {
+    this.#connection = connection
+    this.#release = release
+    this.expired.catch(() => {})
+    if (limit_ms !== undefined) this.#timer = setTimeout(() => this.#expire(limit_ms), limit_ms).unref()
+  }
+
+  get isOpen(): boolean {
+    return this.#ended === undefined
+  }
+
+  read<T>(body: (connection: Connection) => T): Promise<T> {
+    return this.#next(() => body(this.#connection))
+  }
+
+  write<T>(body: (connection: Connection) => T): Promise<T> {
+    return this.#next(() => this.#connection.savepoint(() => body(this.#connection)))
+  }
+
+  writeInSteps<T>(body: (connection: Connection) => Generator<void, T>): Promise<T> {
+    return this.#next(async () => {
+      this.#connection.exec('savepoint steps')
+      try {
+        const steps = body(this.#connection)
+        for (let step = steps.next(); ; step = steps.next()) {
+          if (step.done) {
+            this.#connection.exec('release steps')
+            return step.value
+          }
+          await nextTick()
+          this.#assertOpen()
+        }
+      } catch (error) {
+        if (this.isOpen && this.#connection.inTransaction) {
+          this.#connection.exec('rollback to steps')
+          this.#connection.exec('release steps')
+        }
+        throw error
+      }
+    })
+  }
+
+  commit(commit: () => Promise<void>): Promise<void> {
+    return this.#next(async () => {
+      await commit()
+      this.#end(
+        new TransactionMisuseError('The transaction has been committed: start another one for further work.'),
+      )
+    })
+  }
+
+  rollback(reason?: Error): void {
+    if (!this.isOpen) return
+    try {
+      this.#connection.rollback()
+    } finally {
+      this.#end(
+        reason ??
+          new TransactionMisuseError(
+            'The transaction has been rolled back: start another one for further work.',
+          ),
+      )
+    }
+  }
+
+  #expire(limit_ms: number): void {
+    const error = new TransactionTimeoutError(limit_ms)
+    this.rollback(error)
+    this.#rejectExpired(error)
+  }
+
+  #end(reason: Error): void {
+    clearTimeout(this.#timer)
+    this.#ended = reason
+    this.#release()
+  }
+
+  #next<T>(run: () => T | Promise<T>): Promise<T> {
+    const result = this.#lane.then(async () => {
+      this.#assertOpen()
+      try {
+        return await run()
+      } catch (error) {
+        throw toStoreError(error, this.#connection.path)
+      }
+    })
+    this.#lane = result.catch(() => {})
+    return result
+  }
+
+  #assertOpen(): void {
+    if (this.#ended) throw this.#ended
+    if (!this.#connection.inTransaction)
+      throw new TransactionMisuseError(
+        'SQLite has rolled the transaction back after an error: let that error end the transaction, then start it again.',
+      )
+  }
+}

@@ -1,0 +1,71 @@
+import type { Generated, Insertable, Selectable } from 'kysely'
+import type { JsonArray, JsonObject, JsonText, JsonValue } from '../json.ts'
+import type { ToolCall } from '../messages/message-types.ts'
+import type { DB, HsSessionActivity, HsStructuredContent, Messages, Sessions } from './schema.generated.ts'
+
+/** `Base` with some columns typed more closely. A column that `Base` does not have fails to compile. */
+type Refine<
+  Base,
+  Columns extends { [Name in keyof Columns]: Name extends keyof Base ? unknown : never },
+> = Omit<Base, keyof Columns> & Columns
+
+/** The `sessions` table. */
+export type SessionsTable = Refine<
+  Sessions,
+  {
+    // SQLite itself would let a TEXT primary key be NULL.
+    id: string
+    model_config: JsonText<JsonObject> | null
+  }
+>
+
+/** The `messages` table. */
+export type MessagesTable = Refine<
+  Messages,
+  {
+    id: Generated<number>
+    tool_calls: JsonText<ToolCall[]> | null
+    reasoning_details: JsonText<JsonValue> | null
+    codex_reasoning_items: JsonText<JsonValue> | null
+  }
+>
+
+/** The word index: `content` of `messages`, and the columns that FTS5 hides. */
+export interface MessagesFtsTable {
+  content: string
+  rowid: number
+  /** bm25: the smaller, the better. */
+  rank: number
+  /** The table's own name, as `match` wants it. */
+  messages_fts: string
+}
+
+/** Additions table: the JSON of content that is not plain text. */
+export type StructuredContentTable = Refine<
+  HsStructuredContent,
+  { message_id: number; content: JsonText<JsonArray | JsonObject> }
+>
+
+/** Every table of the file, for `store.db` and for queries of your own. */
+export type StateDatabase = Refine<
+  Pick<
+    DB,
+    | 'sessions'
+    | 'messages'
+    | 'messages_fts'
+    | 'schema_version'
+    | 'hs_structured_content'
+    | 'hs_session_activity'
+  >,
+  {
+    sessions: SessionsTable
+    messages: MessagesTable
+    messages_fts: MessagesFtsTable
+    hs_structured_content: StructuredContentTable
+    hs_session_activity: HsSessionActivity
+  }
+>
+
+export type SessionRow = Selectable<SessionsTable>
+export type MessageRow = Selectable<MessagesTable>
+export type NewMessageRow = Insertable<MessagesTable>

@@ -1,0 +1,51 @@
+import Database from 'better-sqlite3'
+import {
+  CannotOpenError,
+  DamagedFileError,
+  DatabaseError,
+  DiskFullError,
+  NotAStateFileError,
+  ReadonlyStoreError,
+} from '../errors.ts'
+
+function sqliteCode(error: unknown): string | undefined {
+  return error instanceof Database.SqliteError ? error.code : undefined
+}
+
+/** Whether another connection holds the lock. Includes SQLITE_BUSY_SNAPSHOT and SQLITE_BUSY_RECOVERY. */
+export function isBusy(error: unknown): boolean {
+  return sqliteCode(error)?.startsWith('SQLITE_BUSY') ?? false
+}
+
+/** The error a caller of the package sees: SQLite's errors get a class and a sentence, others pass. */
+export function toStoreError(error: unknown, path: string): unknown {
+  const code = sqliteCode(error)
+  if (code === undefined || !(error instanceof Error)) return error
+  const cause = { cause: error }
+  if (code.startsWith('SQLITE_READONLY'))
+    return new ReadonlyStoreError(
+      `'${path}' cannot be written (${error.message}): check the permissions of the file and its folder, or open it with readonly: true.`,
+      cause,
+    )
+  if (code.startsWith('SQLITE_CANTOPEN'))
+    return new CannotOpenError(
+      `'${path}' cannot be opened: check that its folder exists and that this user may read and write it.`,
+      cause,
+    )
+  if (code.startsWith('SQLITE_FULL'))
+    return new DiskFullError(
+      `The disk of '${path}' is full: free some space and repeat the call. Nothing was written.`,
+      cause,
+    )
+  if (code === 'SQLITE_NOTADB')
+    return new NotAStateFileError(
+      `'${path}' is not a SQLite database: give the path of a state.db, or of a new file.`,
+      cause,
+    )
+  if (code.startsWith('SQLITE_CORRUPT'))
+    return new DamagedFileError(
+      `'${path}' is damaged (${error.message}): stop writing to it, keep a copy of it with its -wal file, and restore a backup.`,
+      cause,
+    )
+  return new DatabaseError(`SQLite refused the call on '${path}': ${error.message} (${code}).`, code, cause)
+}

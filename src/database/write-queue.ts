@@ -1,0 +1,337 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { setTimeout as delay, setImmediate as nextTick } from 'node:timers/promises'
+import { StateStoreBusyError, StateStoreClosedError, TransactionMisuseError } from '../errors.ts'
+import type { EventHandler } from '../events.ts'
+import type { Connection } from './connection.ts'
+import type { Executor } from './executor.ts'
+import { CHECKPOINT_EVERY_N_WRITES, TICK_BUDGET_MS, WAL_LIMIT_BYTES } from './limits.ts'
+import { OpenTransaction } from './open-transaction.ts'
+import { isBusy, toStoreError } from './sqlite-errors.ts'
+import { retryDelay } from './waiting.ts'
+
+/** A write that waits for its turn. */
+interface Write {
+  run(connection: Connection): void
+  /** Called when the group is committed. */
+  settle(): void
+  reject(error: unknown): void
+  /** When it first found the file locked. */
+  blockedSince: number | undefined
+}
+
+/** A transaction that waits for its turn: it then has the connection to itself until it ends. */
+interface Turn {
+  limit_ms: number | undefined
+  resolve(transaction: OpenTransaction): void
+  reject(error: unknown): void
+  blockedSince: number | undefined
+}
+
+const isWrite = (entry: Write | Turn | undefined): entry is Write => entry !== undefined && 'run' in entry
+
+/** A transaction that the running code is inside of, and the one around that. */
+interface Scope {
+  queue: WriteQueue
+  transaction: OpenTransaction | undefined
+  outer: Scope | undefined
+}
+
+const enclosing = new AsyncLocalStorage<Scope>()
+
+/**
+ * The store's one line of writes on its one connection. Writes that arrive in the same tick share a
+ * transaction, each in a savepoint of its own; waiting for another process never blocks the event loop.
+ */
+export class WriteQueue implements Executor {
+  readonly #connection: Connection
+  readonly #busyTimeout: number
+  readonly #events: EventHandler
+  readonly #waiting: (Write | Turn)[] = []
+  readonly #waitingReads: (() => void)[] = []
+  #draining = false
+  #drained = Promise.resolve()
+  #transaction: OpenTransaction | undefined
+  #committing: Write[] = []
+  #closed = false
+  #closing = Promise.resolve()
+  #writes = 0
+  #reportedWalSize = false
+
+  constructor(connection: Connection, busyTimeout: number, events: EventHandler) {
+    this.#connection = connection
+    this.#busyTimeout = busyTimeout
+    this.#events = events
+  }
+
+  async read<T>(body: (connection: Connection) => T): Promise<T> {
+    this.#assertUsable()
+    // Reading now would show what an open transaction has not committed.
+    while (this.#connection.inTransaction)
+      await new Promise<void>((resolve) => this.#waitingReads.push(resolve))
+    try {
+      return body(this.#connection)
+    } catch (error) {
+      throw toStoreError(error, this.#connection.path)
+    }
+  }
+
+  write<T>(body: (connection: Connection) => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#assertUsable()
+      let result: T
+      this.#enqueue({
+        run: (connection) => {
+          result = body(connection)
+        },
+        settle: () => resolve(result),
+        reject,
+        blockedSince: undefined,
+      })
+    })
+  }
+
+  async writeInSteps<T>(body: (connection: Connection) => Generator<void, T>): Promise<T> {
+    const transaction = await this.begin()
+    try {
+      const result = await transaction.writeInSteps(body)
+      await this.commit(transaction)
+      return result
+    } finally {
+      transaction.rollback()
+    }
+  }
+
+  /** Waits for its turn and the lock, then opens a transaction; at most `limit_ms` long where it is given. */
+  begin(limit_ms?: number): Promise<OpenTransaction> {
+    return new Promise((resolve, reject) => {
+      this.#assertUsable()
+      this.#enqueue({ limit_ms, resolve, reject, blockedSince: undefined })
+    })
+  }
+
+  /**
+   * Like `begin`, for a caller whose own code runs inside the transaction: calls of that code on the outer
+   * store, which would wait for the transaction that waits for them, are refused from here on.
+   */
+  enter(limit_ms: number): Promise<OpenTransaction> {
+    const scope: Scope = { queue: this, transaction: undefined, outer: enclosing.getStore() }
+    const transaction = this.begin(limit_ms).then((opened) => {
+      scope.transaction = opened
+      return opened
+    })
+    // Kysely calls its callback from the asynchronous function that called this: it inherits the scope.
+    enclosing.enterWith(scope)
+    return transaction
+  }
+
+  async commit(transaction: OpenTransaction): Promise<void> {
+    await transaction.commit(() => this.#commit())
+    this.#afterWrites(1)
+  }
+
+  /** The transaction that is open now. */
+  get transaction(): OpenTransaction | undefined {
+    return this.#transaction
+  }
+
+  /** Refuses new calls, waits for those under way, and closes the connection. */
+  async close(): Promise<void> {
+    if (this.#closed) return this.#closing
+    this.#assertUsable()
+    this.#closed = true
+    this.#closing = this.#drained.then(() => {
+      if (!this.#connection.readonly) this.#checkpoint()
+      this.#connection.close()
+    })
+    return this.#closing
+  }
+
+  /** Writes what is still queued, now, because the process is about to end. A transaction that is open is lost. */
+  flushAtExit(): void {
+    this.#closed = true
+    const connection = this.#connection
+    const left = this.#waiting.splice(0).filter(isWrite)
+    if (this.#committing.length > 0) connection.commit()
+    else connection.rollback()
+    connection.pragma(`busy_timeout = ${Math.min(this.#busyTimeout, 5_000)}`)
+    while (left.length > 0) {
+      connection.begin()
+      if (this.#runGroup(left, Number.POSITIVE_INFINITY).length > 0) connection.commit()
+      else connection.rollback()
+    }
+    connection.close()
+  }
+
+  #assertUsable(): void {
+    if (this.#closed) throw new StateStoreClosedError()
+    for (let scope = enclosing.getStore(); scope; scope = scope.outer)
+      if (scope.queue === this && scope.transaction?.isOpen)
+        throw new TransactionMisuseError(
+          'The store was called from inside one of its own transactions, which would wait for itself: use the ' +
+            'transaction that the callback was given (tx.sessions, tx.messages, tx.db, …).',
+        )
+  }
+
+  #enqueue(entry: Write | Turn): void {
+    this.#waiting.push(entry)
+    if (this.#draining) return
+    this.#draining = true
+    // A microtask would collect the same writes, but a loop of awaited appends would then starve timers.
+    this.#drained = new Promise((resolve) => setImmediate(() => void this.#drain().then(resolve)))
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      if (isWrite(this.#waiting[0])) await this.#writeGroup()
+      else await this.#takeTurn()
+      for (const resume of this.#waitingReads.splice(0)) resume()
+      if (this.#waiting.length > 0) await nextTick()
+    }
+    this.#draining = false
+  }
+
+  async #takeTurn(): Promise<void> {
+    if (!(await this.#begin())) return
+    const turn = this.#waiting.shift() as Turn
+    await new Promise<void>((release) => {
+      this.#transaction = new OpenTransaction(this.#connection, release, turn.limit_ms)
+      turn.resolve(this.#transaction)
+    })
+    this.#transaction = undefined
+  }
+
+  async #writeGroup(): Promise<void> {
+    if (!(await this.#begin())) return
+    const done = this.#runGroup(this.#waiting, TICK_BUDGET_MS)
+    if (done.length === 0) return this.#connection.rollback()
+    this.#committing = done
+    try {
+      await this.#commit()
+    } catch (error) {
+      for (const write of done) write.reject(toStoreError(error, this.#connection.path))
+      return
+    } finally {
+      this.#committing = []
+    }
+    for (const write of done) write.settle()
+    this.#afterWrites(done.length)
+  }
+
+  /** Takes writes from the head of `waiting` and runs them in the open transaction. Returns those to commit. */
+  #runGroup(waiting: (Write | Turn)[], budget_ms: number): Write[] {
+    const connection = this.#connection
+    const started = performance.now()
+    const done: Write[] = []
+    do {
+      const write = waiting.shift() as Write
+      const alone = done.length === 0 && !isWrite(waiting[0])
+      try {
+        if (alone) write.run(connection)
+        else connection.savepoint(() => write.run(connection))
+        done.push(write)
+      } catch (error) {
+        const seen = toStoreError(error, connection.path)
+        write.reject(seen)
+        if (!connection.inTransaction) {
+          // SQLite gave the whole transaction up, and with it the writes before this one.
+          for (const lost of done) lost.reject(seen)
+          return []
+        }
+        if (alone) return []
+      }
+    } while (isWrite(waiting[0]) && performance.now() - started < budget_ms)
+    return done
+  }
+
+  /**
+   * Opens a transaction for the entry at the head, and for the writes right behind it. False when there is
+   * none: those whose time was spent have been rejected, or all of them if SQLite refused.
+   */
+  async #begin(): Promise<boolean> {
+    const first = performance.now()
+    for (let tries = 0; ; tries++) {
+      try {
+        this.#connection.begin()
+        const waited_ms = performance.now() - first
+        if (waited_ms > 1_000)
+          this.#events({
+            level: 'info',
+            type: 'lock-wait',
+            message: `A write waited ${(waited_ms / 1000).toFixed(1)} s for another process.`,
+            waited_ms,
+          })
+        return true
+      } catch (error) {
+        const busy = isBusy(error)
+        const now = performance.now()
+        for (const entry of this.#head()) {
+          entry.blockedSince ??= now
+          const waited_ms = now - entry.blockedSince
+          if (busy && waited_ms < this.#busyTimeout) continue
+          this.#waiting.splice(this.#waiting.indexOf(entry), 1)
+          entry.reject(
+            busy
+              ? new StateStoreBusyError(waited_ms, { cause: error })
+              : toStoreError(error, this.#connection.path),
+          )
+        }
+        if (this.#head().length === 0) return false
+      }
+      await delay(retryDelay(tries))
+    }
+  }
+
+  /** The entries that the next transaction is for: one turn, or all writes up to the next turn. */
+  #head(): (Write | Turn)[] {
+    if (!isWrite(this.#waiting[0])) return this.#waiting.slice(0, 1)
+    const end = this.#waiting.findIndex((entry) => !isWrite(entry))
+    return end === -1 ? [...this.#waiting] : this.#waiting.slice(0, end)
+  }
+
+  /** A busy commit (readers of a file in rollback-journal mode) is tried again; the work before it is not. */
+  async #commit(): Promise<void> {
+    const started = performance.now()
+    for (let tries = 0; ; tries++) {
+      try {
+        return this.#connection.commit()
+      } catch (error) {
+        const waited_ms = performance.now() - started
+        if (!isBusy(error) || waited_ms >= this.#busyTimeout) {
+          this.#connection.rollback()
+          throw isBusy(error) ? new StateStoreBusyError(waited_ms, { cause: error }) : error
+        }
+      }
+      await delay(retryDelay(tries))
+    }
+  }
+
+  #afterWrites(count: number): void {
+    this.#writes += count
+    if (this.#writes < CHECKPOINT_EVERY_N_WRITES) return
+    this.#writes = 0
+    this.#checkpoint()
+  }
+
+  #checkpoint(): void {
+    try {
+      const bytes = this.#connection.checkpoint()
+      if (bytes > WAL_LIMIT_BYTES && !this.#reportedWalSize)
+        this.#events({
+          level: 'warning',
+          type: 'wal-size',
+          message: `The write-ahead log of '${this.#connection.path}' has grown to ${Math.round(bytes / 2 ** 20)} MiB: some process keeps a read transaction open.`,
+          bytes,
+          limit_bytes: WAL_LIMIT_BYTES,
+        })
+      this.#reportedWalSize = bytes > WAL_LIMIT_BYTES
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      this.#events({
+        level: 'info',
+        type: 'checkpoint-failed',
+        message: `A checkpoint failed: ${reason}`,
+        reason,
+      })
+    }
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * Something a user of the store may want to know, given to `onEvent`. `level` is `warning` where a user must
+ * know it: without an `onEvent` those go to `process.emitWarning`, the others nowhere. Events carry ids and
+ * figures, never the text of a message.
+ */
+export type StateStoreEvent = { level: 'info' | 'warning'; message: string } & (
+  | { type: 'created'; path: string }
+  /** A file was brought up to date: the migrations that ran, in order. */
+  | { type: 'migrated'; path: string; from_version: number; migrations: string[] }
+  /** A session lost its title to a newer one of the same title. */
+  | { type: 'duplicate-title'; session_id: string; title: string }
+  /** People other than the owner can read the file. `mode` is its permission bits. */
+  | { type: 'file-readable-by-others'; path: string; mode: number }
+  /** SQLite kept another journal mode than WAL, so readers and writers block each other. */
+  | { type: 'journal-mode'; path: string; journal_mode: string }
+  /** A write waited for another process's lock for over a second. */
+  | { type: 'lock-wait'; waited_ms: number }
+  | { type: 'slow-query'; sql: string; duration_ms: number }
+  /** The write-ahead log outgrew its limit: some reader keeps an old snapshot open. */
+  | { type: 'wal-size'; bytes: number; limit_bytes: number }
+  | { type: 'checkpoint-failed'; reason: string }
+  /** A JSON column could not be read; the field reads as empty and the text stays in the file. */
+  | { type: 'broken-json'; table: string; column: string; id: number | string }
+  /** A text cell holds bytes that are not UTF-8; they read as U+FFFD and stay in the file. */
+  | { type: 'ill-formed-text'; table: string; column: string; id: number | string }
+  /** A message has fields the file has no column for; the rest of it was stored. Raised once per field. */
+  | { type: 'field-not-stored'; field: string }
+  /** A role other than system, user, assistant and tool was stored. Raised once per role. */
+  | { type: 'unusual-role'; role: string }
+  /** A message went to a session that has ended. `tip` is where the conversation goes on after compression. */
+  | {
+      type: 'append-to-ended-session'
+      session_id: string
+      message_id: number
+      end_reason: string | null
+      tip: string | null
+    }
+)
+
+export type EventHandler = (event: StateStoreEvent) => void
+
+const ONCE = new Set<StateStoreEvent['type']>([
+  'broken-json',
+  'ill-formed-text',
+  'field-not-stored',
+  'unusual-role',
+])
+const MAX_REMEMBERED = 10_000
+
+/** Hands events to the user's handler, or what must be known to `process.emitWarning`. */
+export function eventSink(onEvent: EventHandler = warn): EventHandler {
+  const raised = new Set<string>()
+  return (event) => {
+    if (ONCE.has(event.type)) {
+      if (raised.has(event.message)) return
+      if (raised.size >= MAX_REMEMBERED) raised.clear()
+      raised.add(event.message)
+    }
+    try {
+      onEvent(event)
+    } catch (error) {
+      // A handler that fails must not undo the write that raised the event.
+      process.emitWarning(error instanceof Error ? error : new Error(String(error)))
+    }
+  }
+}
+
+function warn({ level, type, message }: StateStoreEvent): void {
+  if (level === 'warning') process.emitWarning(message, { type: 'StateStoreWarning', code: type })
+}

@@ -1,0 +1,34 @@
+export {
+  BUSY_TIMEOUT_MS,
+  CHECKPOINT_EVERY_N_WRITES,
+  SCHEMA_VERSION,
+  WRITE_RETRY_MAX_MS,
+  WRITE_RETRY_MIN_MS,
+} from './database/limits.ts'
+export type { MessageRow, SessionRow, StateDatabase } from './database/schema.ts'
+export * from './errors.ts'
+export type { EventHandler, StateStoreEvent } from './events.ts'
+export type { JsonArray, JsonObject, JsonText, JsonValue } from './json.ts'
+export type {
+  ConversationMessage,
+  Message,
+  MessageContent,
+  NewMessage,
+  Role,
+  ToolCall,
+} from './messages/message-types.ts'
+export type {
+  AppendOptions,
+  ListMessagesOptions,
+  MessageCursor,
+  MessageRepository,
+} from './messages/messages.ts'
+export { type OpenOptions, openStateStore } from './open.ts'
+export { sanitizeFts5Query } from './search/query.ts'
+export { containsCjk } from './search/scripts.ts'
+export type { SearchRepository } from './search/search.ts'
+export type { ContextMessage, SearchHit, SearchOptions } from './search/search-types.ts'
+export type { ListSessionsOptions } from './sessions/list.ts'
+export type { NewSession, Session, SessionFields, SessionSummary } from './sessions/session-types.ts'
+export type { SessionRepository } from './sessions/sessions.ts'
+export type { StateStore, StateTransaction, StoreInfo } from './store.ts'

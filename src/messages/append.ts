@@ -1,0 +1,135 @@
+import { type Expression, type RawBuilder, sql } from 'kysely'
+import type { Connection } from '../database/connection.ts'
+import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
+import { SessionEndedError, SessionNotFoundError } from '../errors.ts'
+import type { EventHandler } from '../events.ts'
+import { tipOf } from '../sessions/tip.ts'
+import type { CheckedMessage, MessageValues } from './message-values.ts'
+
+const insertMessage = fixedQuery((param: Param<MessageValues & { session_id: string }>) =>
+  build.insertInto('messages').values({
+    session_id: param('session_id'),
+    role: param('role'),
+    content: param('content'),
+    tool_call_id: param('tool_call_id'),
+    tool_calls: param('tool_calls'),
+    tool_name: param('tool_name'),
+    timestamp: param('timestamp'),
+    token_count: param('token_count'),
+    finish_reason: param('finish_reason'),
+    reasoning: param('reasoning'),
+    reasoning_details: param('reasoning_details'),
+    codex_reasoning_items: param('codex_reasoning_items'),
+  }),
+)
+
+const insertStructured = fixedQuery((param: Param<{ message_id: number; content: string }>) =>
+  build
+    .insertInto('hs_structured_content')
+    .values({ message_id: param('message_id'), content: param('content') }),
+)
+
+// Cells that other programs left NULL count as 0.
+const plus = (column: Expression<number | null>, delta: Expression<number>): RawBuilder<number> =>
+  sql<number>`coalesce(${column}, 0) + ${delta}`
+
+const countMessages = fixedQuery(
+  (param: Param<{ session_id: string; messages: number; toolCalls: number }>) =>
+    build
+      .updateTable('sessions')
+      .set((eb) => ({
+        message_count: plus(eb.ref('message_count'), param('messages')),
+        tool_call_count: plus(eb.ref('tool_call_count'), param('toolCalls')),
+      }))
+      .where('id', '=', param('session_id'))
+      .returning(['ended_at', 'end_reason']),
+)
+
+/** How a session stood when messages were added to it. */
+type SessionEnd = { ended_at: number | null; end_reason: string | null }
+
+/**
+ * Adds to the counters of a session.
+ *
+ * @throws SessionNotFoundError, or SessionEndedError where `requireOpen` is set.
+ */
+export function addToCounters(
+  connection: Connection,
+  session_id: string,
+  messages: readonly CheckedMessage[],
+  requireOpen: boolean,
+): SessionEnd {
+  const toolCalls = messages.reduce((sum, message) => sum + message.toolCalls, 0)
+  const session = connection.get(countMessages, { session_id, messages: messages.length, toolCalls })
+  if (!session) throw new SessionNotFoundError(session_id)
+  if (requireOpen && session.ended_at !== null) throw new SessionEndedError(session_id, session.end_reason)
+  return session
+}
+
+/** Inserts one message and returns its id. */
+export function insert(connection: Connection, session_id: string, { values }: CheckedMessage): number {
+  const id = Number(connection.run(insertMessage, { ...values, session_id }).lastInsertRowid)
+  if (values.structured !== null)
+    connection.run(insertStructured, { message_id: id, content: values.structured })
+  return id
+}
+
+/** What storing messages in a session found out about it. */
+export interface Appended {
+  ids: number[]
+  session: SessionEnd
+  /** Where the conversation goes on, if the session was ended by compression. */
+  tip: string | null
+}
+
+export function appended(
+  connection: Connection,
+  session_id: string,
+  session: SessionEnd,
+  ids: number[],
+): Appended {
+  return { ids, session, tip: session.end_reason === 'compression' ? tipOf(connection, session_id) : null }
+}
+
+const KNOWN_ROLES = new Set(['system', 'user', 'assistant', 'tool'])
+
+/**
+ * Says what a caller should know of messages that are stored now: a session that had ended, a role that replay
+ * may not understand, a field the file has no column for.
+ */
+export function reportAppended(
+  session_id: string,
+  messages: readonly CheckedMessage[],
+  { ids, session: { ended_at, end_reason }, tip }: Appended,
+  events: EventHandler,
+): void {
+  const message_id = ids.at(-1)
+  if (ended_at !== null && message_id !== undefined) {
+    const advice = tip !== null && tip !== session_id ? `: the conversation goes on in '${tip}'` : ''
+    events({
+      level: 'warning',
+      type: 'append-to-ended-session',
+      message: `A message was stored in session '${session_id}', which has ended (${end_reason ?? 'no reason given'})${advice}.`,
+      session_id,
+      message_id,
+      end_reason,
+      tip,
+    })
+  }
+  for (const { values, notStored } of messages) {
+    if (!KNOWN_ROLES.has(values.role))
+      events({
+        level: 'info',
+        type: 'unusual-role',
+        message: `A message with the role '${values.role}' was stored: providers know system, user, assistant and tool.`,
+        role: values.role,
+      })
+    for (const field of notStored)
+      events({
+        level: 'warning',
+        type: 'field-not-stored',
+        message: `Messages have no column for the field '${field}': it was left out. Put it into reasoning_details or structured content to keep it.`,
+        field,
+      })
+  }
+}

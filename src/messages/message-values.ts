@@ -1,0 +1,83 @@
+import {
+  checkObject,
+  checkOptionalCount,
+  checkOptionalText,
+  checkTime,
+  checkWord,
+  now,
+} from '../arguments.ts'
+import type { NewMessageRow } from '../database/schema.ts'
+import { type JsonText, type JsonValue, toJson } from '../json.ts'
+import type { NewMessage, ToolCall } from './message-types.ts'
+import { type StoredContent, toStoredContent } from './structured-content.ts'
+
+/** A message as its INSERT takes it, checked and serialised before any transaction begins. */
+export type MessageValues = Required<Omit<NewMessageRow, 'id' | 'session_id'>> &
+  Pick<StoredContent, 'structured'>
+
+export interface CheckedMessage {
+  values: MessageValues
+  /** How many calls the message adds to the session's tool_call_count. */
+  toolCalls: number
+  /** Fields of the message that the file has no column for. */
+  notStored: string[]
+}
+
+const FIELDS = new Set<string>([
+  'role',
+  'content',
+  'tool_call_id',
+  'tool_calls',
+  'tool_name',
+  'timestamp',
+  'token_count',
+  'finish_reason',
+  'reasoning',
+  'reasoning_details',
+  'codex_reasoning_items',
+  // Of a message that was read from the store: a copy gets its own.
+  'id',
+  'session_id',
+] satisfies (keyof NewMessage | 'id' | 'session_id')[])
+
+/** @throws TypeError naming the field and what it must be. */
+export function checkMessage(message: NewMessage, path: string, additions: boolean): CheckedMessage {
+  const fields = checkObject(message, path)
+  const calls = checkToolCalls(fields.tool_calls, `${path}.tool_calls`)
+  return {
+    values: {
+      role: checkWord(fields.role, `${path}.role`),
+      ...toStoredContent(fields.content, `${path}.content`, additions),
+      tool_call_id: checkOptionalText(fields.tool_call_id, `${path}.tool_call_id`),
+      tool_calls: calls && calls.length > 0 ? toJson(calls, `${path}.tool_calls`) : null,
+      tool_name: checkOptionalText(fields.tool_name, `${path}.tool_name`),
+      timestamp: fields.timestamp === undefined ? now() : checkTime(fields.timestamp, `${path}.timestamp`),
+      token_count: checkOptionalCount(fields.token_count, `${path}.token_count`),
+      finish_reason: checkOptionalText(fields.finish_reason, `${path}.finish_reason`),
+      reasoning: checkOptionalText(fields.reasoning, `${path}.reasoning`),
+      reasoning_details: optionalJson(message.reasoning_details, `${path}.reasoning_details`),
+      codex_reasoning_items: optionalJson(message.codex_reasoning_items, `${path}.codex_reasoning_items`),
+    },
+    toolCalls: calls?.length ?? 0,
+    notStored: Object.keys(fields).filter((name) => !FIELDS.has(name) && !isEmpty(fields[name])),
+  }
+}
+
+function checkToolCalls(value: unknown, path: string): ToolCall[] | undefined {
+  if (value === undefined || value === null) return undefined
+  if (!Array.isArray(value))
+    throw new TypeError(
+      `${path} must be an array of calls such as {id, type, function: {name, arguments}}; parse it first if it is JSON text.`,
+    )
+  for (const [index, call] of value.entries()) checkObject(call, `${path}[${index}]`)
+  return value
+}
+
+function optionalJson(value: JsonValue | undefined, path: string): JsonText<JsonValue> | null {
+  return value === undefined || value === null ? null : toJson(value, path)
+}
+
+/** Whether leaving the value out loses nothing: providers' messages carry `refusal: null`, `annotations: []`. */
+function isEmpty(value: unknown): boolean {
+  return value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0)
+}

@@ -1,0 +1,233 @@
+import { checkCount, checkId, checkObject } from '../arguments.ts'
+import type { Connection } from '../database/connection.ts'
+import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
+import type { RepositoryContext } from '../database/repository.ts'
+import { SessionNotFoundError } from '../errors.ts'
+import { type Appended, addToCounters, appended, insert, reportAppended } from './append.ts'
+import { toConversationMessage } from './message-row.ts'
+import type { ConversationMessage, Message, NewMessage } from './message-types.ts'
+import { type CheckedMessage, checkMessage } from './message-values.ts'
+import { readMessage, readPage } from './read.ts'
+
+/** A place in a conversation: a message, or its id. */
+export type MessageCursor = number | Pick<Message, 'id'>
+
+export interface AppendOptions {
+  /** Reject with {@link SessionEndedError} when the session has ended, instead of storing with an event. */
+  requireOpen?: boolean
+}
+
+export interface ListMessagesOptions {
+  /** Only messages after this one: the last item of the page before. */
+  after?: MessageCursor
+  /** Only messages before this one. With `limit` and without `after`: the page right before it. */
+  before?: MessageCursor
+  /** The newest so many messages. */
+  latest?: number
+  /** At most so many messages. Default: all. */
+  limit?: number
+}
+
+const MAX_ID = Number.MAX_SAFE_INTEGER
+
+/** Messages written, deleted or read before the event loop gets its turn. */
+const STEP = 250
+
+const countAll = fixedQuery((_: Param<object>) =>
+  build.selectFrom('messages').select((eb) => eb.fn.countAll<number>().as('count')),
+)
+
+const countOfSession = fixedQuery((param: Param<{ session_id: string }>) =>
+  build
+    .selectFrom('messages')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('session_id', '=', param('session_id')),
+)
+
+const deleteFirst = fixedQuery((param: Param<{ session_id: string; limit: number }>) =>
+  build
+    .deleteFrom('messages')
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('messages')
+        .select('id')
+        .where('session_id', '=', param('session_id'))
+        .orderBy('id')
+        .limit(param('limit')),
+    ),
+)
+
+const resetCounters = fixedQuery((param: Param<{ session_id: string }>) =>
+  build
+    .updateTable('sessions')
+    .set({ message_count: 0, tool_call_count: 0 })
+    .where('id', '=', param('session_id'))
+    .returning('id'),
+)
+
+/** The messages of sessions: `store.messages`, and `tx.messages` inside a transaction. */
+export class MessageRepository {
+  readonly #context: RepositoryContext
+
+  /** @internal */
+  constructor(context: RepositoryContext) {
+    this.#context = context
+  }
+
+  /**
+   * Stores a message and counts it in its session, in one transaction. Appends that arrive together share a
+   * commit. When the promise resolves, the message is on disk.
+   *
+   * @returns the id of the message.
+   * @throws TypeError for a message that cannot be stored, SessionNotFoundError, StateStoreBusyError.
+   * @example
+   * await store.messages.append(id, { role: 'user', content: 'Why does the build fail?' })
+   */
+  async append(sessionId: string, message: NewMessage, options: AppendOptions = {}): Promise<number> {
+    checkId(sessionId, 'sessionId')
+    const { executor, events, additions } = this.#context
+    const checked = checkMessage(message, 'message', additions)
+    const stored = await executor.write((connection) => {
+      const session = addToCounters(connection, sessionId, [checked], options.requireOpen ?? false)
+      return appended(connection, sessionId, session, [insert(connection, sessionId, checked)])
+    })
+    reportAppended(sessionId, [checked], stored, events)
+    return stored.ids[0]!
+  }
+
+  /**
+   * Stores messages in order, all or none.
+   *
+   * @returns their ids.
+   */
+  async appendMany(
+    sessionId: string,
+    messages: readonly NewMessage[],
+    options: AppendOptions = {},
+  ): Promise<number[]> {
+    const checked = this.#check(sessionId, messages)
+    const { executor, events } = this.#context
+    const stored = await executor.writeInSteps((connection) =>
+      insertAll(connection, sessionId, checked, options.requireOpen ?? false),
+    )
+    reportAppended(sessionId, checked, stored, events)
+    return stored.ids
+  }
+
+  /**
+   * Replaces the whole conversation of a session, or leaves it as it was. Tokens, title and end stay.
+   *
+   * @returns the ids of the new messages.
+   */
+  async replaceAll(sessionId: string, messages: readonly NewMessage[]): Promise<number[]> {
+    const checked = this.#check(sessionId, messages)
+    const { executor, events } = this.#context
+    const stored = await executor.writeInSteps(function* (connection) {
+      yield* deleteAll(connection, sessionId)
+      return yield* insertAll(connection, sessionId, checked, false)
+    })
+    reportAppended(sessionId, checked, stored, events)
+    return stored.ids
+  }
+
+  /**
+   * Deletes all messages of a session and sets its message counters to 0. Tokens, title and end stay.
+   *
+   * @returns how many messages were deleted.
+   * @throws SessionNotFoundError
+   */
+  async clear(sessionId: string): Promise<number> {
+    checkId(sessionId, 'sessionId')
+    return this.#context.executor.writeInSteps((connection) => deleteAll(connection, sessionId))
+  }
+
+  /** The messages of a session in order. A session that does not exist has none. */
+  async list(sessionId: string, options: ListMessagesOptions = {}): Promise<Message[]> {
+    checkId(sessionId, 'sessionId')
+    const { after, before, latest } = options
+    if (latest !== undefined && options.limit !== undefined)
+      throw new TypeError('latest and limit exclude each other: latest is itself the number of messages.')
+    const limit = checkCount(latest ?? options.limit ?? MAX_ID, latest === undefined ? 'limit' : 'latest')
+    const range = {
+      session_id: sessionId,
+      after: after === undefined ? 0 : checkCursor(after, 'after'),
+      before: before === undefined ? MAX_ID : checkCursor(before, 'before'),
+      limit,
+    }
+    const backwards = latest !== undefined || (before !== undefined && after === undefined)
+    const { executor, events } = this.#context
+    return executor.read((connection) => readPage(connection, range, backwards ? 'last' : 'first', events))
+  }
+
+  /** Every message of a session in order, read page by page: memory stays bounded, other calls get their turn. */
+  async *iterate(sessionId: string): AsyncGenerator<Message, void, undefined> {
+    for (let after: Message | undefined; ; ) {
+      const page: Message[] = await this.list(sessionId, { after, limit: STEP })
+      yield* page
+      after = page.at(-1)
+      if (page.length < STEP) return
+    }
+  }
+
+  /** One message by its id, or null. */
+  async get(id: number): Promise<Message | null> {
+    checkCount(id, 'id')
+    const { executor, events } = this.#context
+    return executor.read((connection) => readMessage(connection, id, events))
+  }
+
+  /** The messages of a session as a provider wants them back. `appendMany` takes the result. */
+  async conversation(sessionId: string): Promise<ConversationMessage[]> {
+    return (await this.list(sessionId)).map(toConversationMessage)
+  }
+
+  /** How many messages a session has, or the whole file: counted, not read from the session's counter. */
+  async count(sessionId?: string): Promise<number> {
+    if (sessionId !== undefined) checkId(sessionId, 'sessionId')
+    return this.#context.executor.read((connection) => {
+      const row =
+        sessionId === undefined
+          ? connection.get(countAll, {})
+          : connection.get(countOfSession, { session_id: sessionId })
+      return row?.count ?? 0
+    })
+  }
+
+  #check(sessionId: string, messages: readonly NewMessage[]): CheckedMessage[] {
+    checkId(sessionId, 'sessionId')
+    if (!Array.isArray(messages)) throw new TypeError('messages must be an array of messages.')
+    return messages.map((message, index) =>
+      checkMessage(message, `messages[${index}]`, this.#context.additions),
+    )
+  }
+}
+
+function* insertAll(
+  connection: Connection,
+  sessionId: string,
+  messages: CheckedMessage[],
+  requireOpen: boolean,
+): Generator<void, Appended> {
+  const session = addToCounters(connection, sessionId, messages, requireOpen)
+  const ids: number[] = []
+  for (const message of messages) {
+    if (ids.length > 0 && ids.length % STEP === 0) yield
+    ids.push(insert(connection, sessionId, message))
+  }
+  return appended(connection, sessionId, session, ids)
+}
+
+function* deleteAll(connection: Connection, session_id: string): Generator<void, number> {
+  if (!connection.get(resetCounters, { session_id })) throw new SessionNotFoundError(session_id)
+  let deleted = 0
+  for (;;) {
+    const { changes } = connection.run(deleteFirst, { session_id, limit: STEP })
+    deleted += changes
+    if (changes < STEP) return deleted
+    yield
+  }
+}
+
+function checkCursor(cursor: MessageCursor, name: string): number {
+  return checkCount(typeof cursor === 'number' ? cursor : checkObject(cursor, name).id, name)
+}

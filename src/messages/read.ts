@@ -1,0 +1,75 @@
+import { reportIllFormed } from '../database/cells.ts'
+import type { Connection } from '../database/connection.ts'
+import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
+import type { EventHandler } from '../events.ts'
+import { type StoredMessage, toMessage } from './message-row.ts'
+import type { Message } from './message-types.ts'
+
+const select = build
+  .selectFrom('messages')
+  .leftJoin('hs_structured_content as structured', 'structured.message_id', 'messages.id')
+  .select([
+    'messages.id',
+    'messages.session_id',
+    'messages.role',
+    'messages.content',
+    'messages.tool_call_id',
+    'messages.tool_calls',
+    'messages.tool_name',
+    'messages.timestamp',
+    'messages.token_count',
+    'messages.finish_reason',
+    'messages.reasoning',
+    'messages.reasoning_details',
+    'messages.codex_reasoning_items',
+    'structured.content as structured',
+  ])
+
+const byId = fixedQuery((param: Param<{ id: number }>) => select.where('messages.id', '=', param('id')))
+
+interface Range {
+  session_id: string
+  after: number
+  before: number
+  limit: number
+}
+
+const page = (direction: 'asc' | 'desc') =>
+  fixedQuery((param: Param<Range>) =>
+    select
+      .where('messages.session_id', '=', param('session_id'))
+      .where('messages.id', '>', param('after'))
+      .where('messages.id', '<', param('before'))
+      .orderBy('messages.id', direction)
+      .limit(param('limit')),
+  )
+
+const oldestFirst = page('asc')
+const newestFirst = page('desc')
+
+export function readMessage(connection: Connection, id: number, events: EventHandler): Message | null {
+  const row = connection.get(byId, { id })
+  return row ? read(connection, row, events) : null
+}
+
+/** Messages of a session between two ids (exclusive), in id order: the first `limit` of them, or the last. */
+export function readPage(
+  connection: Connection,
+  range: Range,
+  end: 'first' | 'last',
+  events: EventHandler,
+): Message[] {
+  const rows = connection.all(end === 'first' ? oldestFirst : newestFirst, range)
+  if (end === 'last') rows.reverse()
+  return rows.map((row) => read(connection, row, events))
+}
+
+function read(connection: Connection, row: StoredMessage, events: EventHandler): Message {
+  const message = toMessage(row, events)
+  const suspicious = TEXT_COLUMNS.filter((column) => row[column]?.includes('\uFFFD'))
+  if (suspicious.length > 0)
+    reportIllFormed(connection, suspicious, { table: 'messages', id: row.id }, events)
+  return message
+}
+
+const TEXT_COLUMNS = ['content', 'tool_calls', 'tool_name', 'reasoning'] as const

@@ -1,0 +1,80 @@
+import { type JsonArray, type JsonObject, type JsonValue, toJson } from '../json.ts'
+import type { MessageContent } from './message-types.ts'
+
+/**
+ * How Hermes stores content that is not plain text since April 2026: this marker, then JSON. A plain string
+ * that begins with the marker is stored as the marker and its JSON string, so that nothing can be forged.
+ */
+const MARKER = '\0json:'
+
+const MAX_OBJECT_TEXT = 4_000
+
+/** What goes into the file for a message's content. */
+export interface StoredContent {
+  /** `messages.content`. */
+  content: string | null
+  /** The row of `hs_structured_content`, where the file has that table. */
+  structured: string | null
+}
+
+export function toStoredContent(content: unknown, path: string, additions: boolean): StoredContent {
+  if (content === undefined || content === null) return { content: null, structured: null }
+  if (typeof content === 'string') {
+    // The JSON of a string keeps a lone surrogate as an escape; stored text would not.
+    const stored = content.startsWith(MARKER) ? MARKER + JSON.stringify(content.toWellFormed()) : content
+    return { content: stored, structured: null }
+  }
+  if (!isStructured(content))
+    throw new TypeError(
+      `${path} must be a string, an array of parts, an object or null, not a ${typeof content}.`,
+    )
+  const json = toJson(content, path)
+  return additions
+    ? { content: visibleText(content), structured: json }
+    : { content: MARKER + json, structured: null }
+}
+
+/**
+ * The content of a stored message. `structured` is its row of the additions table.
+ *
+ * @returns undefined where stored JSON is broken: the caller falls back on the text and says so.
+ */
+export function fromStoredContent(
+  content: string | null,
+  structured: string | null,
+): MessageContent | null | undefined {
+  const json = structured ?? (content?.startsWith(MARKER) ? content.slice(MARKER.length) : undefined)
+  if (json === undefined) return content
+  try {
+    const value: JsonValue = JSON.parse(json)
+    return typeof value === 'string' || isStructured(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The words of structured content, as previews, searches and readers that know only text see them: the text
+ * parts joined by newlines; of other objects their JSON, cut at 4,000 characters.
+ */
+export function visibleText(content: JsonArray | JsonObject): string {
+  if (!Array.isArray(content)) return JSON.stringify(content).slice(0, MAX_OBJECT_TEXT).toWellFormed()
+  return content
+    .map((part) => (typeof part === 'string' ? part : textOf(part)))
+    .filter((text) => text !== undefined)
+    .join('\n')
+}
+
+function textOf(part: JsonValue): string | undefined {
+  if (!isStructured(part) || isArray(part)) return undefined
+  if (typeof part.text === 'string') return part.text
+  return typeof part.value === 'string' ? part.value : undefined
+}
+
+function isStructured(value: unknown): value is JsonArray | JsonObject {
+  return typeof value === 'object' && value !== null
+}
+
+function isArray(value: JsonArray | JsonObject): value is JsonArray {
+  return Array.isArray(value)
+}

@@ -1,0 +1,117 @@
+import { type RawBuilder, sql } from 'kysely'
+import { checkId, checkObject, checkOptionalText, checkTime, checkWord, now } from '../arguments.ts'
+import type { Connection } from '../database/connection.ts'
+import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
+import type { SessionRow } from '../database/schema.ts'
+import { LineageCycleError, ParentNotFoundError } from '../errors.ts'
+import { toJson } from '../json.ts'
+import type { NewSession } from './session-types.ts'
+
+/** The source of a session that was only recovered: counts as missing. */
+export const UNKNOWN_SOURCE = 'unknown'
+
+type SessionValues = Pick<
+  SessionRow,
+  | 'id'
+  | 'source'
+  | 'user_id'
+  | 'model'
+  | 'model_config'
+  | 'system_prompt'
+  | 'parent_session_id'
+  | 'started_at'
+>
+
+/** @throws TypeError naming the field and what it must be. */
+export function checkSession(session: NewSession): SessionValues {
+  const fields = checkObject(session, 'session')
+  const { model_config } = session
+  if (model_config !== undefined && model_config !== null) checkObject(model_config, 'session.model_config')
+  const parent = fields.parent_session_id
+  return {
+    id: fields.id === undefined ? crypto.randomUUID() : checkId(fields.id, 'session.id'),
+    source: checkWord(fields.source, 'session.source'),
+    user_id: checkOptionalText(fields.user_id, 'session.user_id'),
+    model: checkOptionalText(fields.model, 'session.model'),
+    model_config: model_config ? toJson(model_config, 'session.model_config') : null,
+    system_prompt: checkOptionalText(fields.system_prompt, 'session.system_prompt'),
+    parent_session_id:
+      parent === undefined || parent === null ? null : checkId(parent, 'session.parent_session_id'),
+    started_at: fields.started_at === undefined ? now() : checkTime(fields.started_at, 'session.started_at'),
+  }
+}
+
+const parentOf = fixedQuery((param: Param<{ id: string }>) =>
+  build.selectFrom('sessions').select(['id', 'parent_session_id']).where('id', '=', param('id')),
+)
+
+const descendsFrom = fixedQuery((param: Param<{ id: string; ancestor: string }>) =>
+  build
+    // UNION drops what was seen: a circle in somebody's file ends the walk.
+    .withRecursive('line(id)', (db) =>
+      db
+        .selectFrom('sessions')
+        .where('id', '=', param('id'))
+        .select('id')
+        .union(
+          db
+            .selectFrom('line')
+            .innerJoin('sessions', 'sessions.id', 'line.id')
+            .where('sessions.parent_session_id', 'is not', null)
+            .select(sql<string>`sessions.parent_session_id`.as('id')),
+        ),
+    )
+    .selectFrom('line')
+    .select('id')
+    .where('id', '=', param('ancestor')),
+)
+
+// Fills what is missing and overwrites nothing: an early bare row must not swallow the full one.
+const kept = <T>(column: string): RawBuilder<T> =>
+  sql`coalesce(${sql.ref(`sessions.${column}`)}, ${sql.ref(`excluded.${column}`)})`
+
+const upsert = fixedQuery((param: Param<SessionValues>) =>
+  build
+    .insertInto('sessions')
+    .values({
+      id: param('id'),
+      source: param('source'),
+      user_id: param('user_id'),
+      model: param('model'),
+      model_config: param('model_config'),
+      system_prompt: param('system_prompt'),
+      parent_session_id: param('parent_session_id'),
+      started_at: param('started_at'),
+    })
+    .onConflict((conflict) =>
+      conflict.column('id').doUpdateSet({
+        source: sql`case when sessions.source = ${sql.lit(UNKNOWN_SOURCE)} then excluded.source else sessions.source end`,
+        user_id: kept('user_id'),
+        model: kept('model'),
+        model_config: kept('model_config'),
+        system_prompt: kept('system_prompt'),
+        parent_session_id: kept('parent_session_id'),
+      }),
+    ),
+)
+
+/**
+ * Inserts a session, or fills what an existing row of that id lacks.
+ *
+ * @throws ParentNotFoundError, LineageCycleError
+ */
+export function createSession(connection: Connection, values: SessionValues): void {
+  const { id, parent_session_id } = values
+  if (parent_session_id !== null) {
+    const existing = connection.get(parentOf, { id })
+    // A parent that is there already stays: the given one is not used.
+    if (!existing?.parent_session_id) {
+      if (parent_session_id === id) throw new LineageCycleError(id, parent_session_id)
+      if (!connection.get(parentOf, { id: parent_session_id }))
+        throw new ParentNotFoundError(id, parent_session_id)
+      if (existing && connection.get(descendsFrom, { id: parent_session_id, ancestor: id }))
+        throw new LineageCycleError(id, parent_session_id)
+    }
+  }
+  connection.run(upsert, values)
+}

@@ -1,0 +1,110 @@
+import { Kysely, type Transaction } from 'kysely'
+import type { Connection } from './database/connection.ts'
+import { stateDialect } from './database/dialect.ts'
+import type { Executor } from './database/executor.ts'
+import { flushAtExit } from './database/exit.ts'
+import { QueueDriver } from './database/queue-driver.ts'
+import type { StateDatabase } from './database/schema.ts'
+import { WriteQueue } from './database/write-queue.ts'
+import type { EventHandler } from './events.ts'
+import { MessageRepository } from './messages/messages.ts'
+import { SearchRepository } from './search/search.ts'
+import { SessionRepository } from './sessions/sessions.ts'
+
+/** How a file was found and opened. */
+export interface StoreInfo {
+  /** Absolute, or `:memory:`. */
+  path: string
+  readonly: boolean
+  /** Hermes's own number, 1 to 6. */
+  schemaVersion: number
+  /** `wal` in general; `memory` for `:memory:`. */
+  journalMode: string
+  /** Whether the file has what this package adds to the Hermes schema. */
+  additions: boolean
+  /** The migrations that opening ran, in order. */
+  migrations: string[]
+}
+
+/** What a transaction's callback works with: all of it runs inside the transaction. */
+export interface StateTransaction {
+  readonly sessions: SessionRepository
+  readonly messages: MessageRepository
+  readonly search: SearchRepository
+  /** Any other query, typed. */
+  readonly db: Transaction<StateDatabase>
+}
+
+/** An open state file. Made by {@link openStateStore}. */
+export class StateStore {
+  /** How the file was found and opened. */
+  readonly info: Readonly<StoreInfo>
+  readonly sessions: SessionRepository
+  readonly messages: MessageRepository
+  readonly search: SearchRepository
+  /**
+   * Kysely on the same file, for any other query. Its statements take their place in the store's own line;
+   * `stream()` reads all rows before it yields the first.
+   */
+  readonly db: Kysely<StateDatabase>
+
+  readonly #queue: WriteQueue
+  readonly #context: { events: EventHandler; additions: boolean }
+  readonly #forget: () => void
+
+  /** @internal */
+  constructor(connection: Connection, info: StoreInfo, busyTimeout: number, events: EventHandler) {
+    this.info = info
+    this.#queue = new WriteQueue(connection, busyTimeout, events)
+    this.#forget = flushAtExit(this.#queue)
+    this.#context = { events, additions: info.additions }
+    this.db = new Kysely({ dialect: stateDialect(new QueueDriver(this.#queue)) })
+    const { sessions, messages, search } = this.#repositories(this.#queue)
+    this.sessions = sessions
+    this.messages = messages
+    this.search = search
+  }
+
+  /**
+   * Runs `fn` in one transaction (BEGIN IMMEDIATE): all of its writes are kept, or none when it throws. `fn`
+   * is never run twice. Inside it use what it is given; calls on the store itself are refused there, and calls
+   * from elsewhere wait. After 5 seconds the transaction is rolled back.
+   *
+   * @throws StateStoreBusyError before `fn` ran, TransactionTimeoutError, or what `fn` throws.
+   * @example
+   * await store.transaction(async (tx) => {
+   *   await tx.sessions.end(id, 'compression')
+   *   await tx.sessions.create({ source: 'cli', parent_session_id: id })
+   * })
+   */
+  async transaction<T>(fn: (tx: StateTransaction) => Promise<T>): Promise<T> {
+    return this.db.transaction().execute(async (db) => {
+      const { transaction } = this.#queue
+      // Kysely calls this right after its driver began the transaction.
+      if (!transaction) throw new Error('No transaction is open.')
+      return Promise.race([fn({ ...this.#repositories(transaction), db }), transaction.expired])
+    })
+  }
+
+  /**
+   * Waits for the writes under way and closes the file; later calls reject with {@link StateStoreClosedError}.
+   * Closing twice is fine. `await using store = …` does it too.
+   */
+  async close(): Promise<void> {
+    await this.#queue.close()
+    this.#forget()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  #repositories(executor: Executor) {
+    const context = { executor, ...this.#context }
+    return {
+      sessions: new SessionRepository(context),
+      messages: new MessageRepository(context),
+      search: new SearchRepository(context),
+    }
+  }
+}
