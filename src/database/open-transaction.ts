@@ -45,15 +45,9 @@ export class OpenTransaction implements Executor {
     return this.#next(async () => {
       this.#connection.exec('savepoint steps')
       try {
-        const steps = body(this.#connection)
-        for (let step = steps.next(); ; step = steps.next()) {
-          if (step.done) {
-            this.#connection.exec('release steps')
-            return step.value
-          }
-          await nextTick()
-          this.#assertOpen()
-        }
+        const result = await this.#run(body(this.#connection))
+        this.#connection.exec('release steps')
+        return result
       } catch (error) {
         if (this.isOpen && this.#connection.inTransaction) {
           this.#connection.exec('rollback to steps')
@@ -62,6 +56,11 @@ export class OpenTransaction implements Executor {
         throw error
       }
     })
+  }
+
+  /** As `writeInSteps`, for a transaction that holds nothing else: its failure must end the transaction. */
+  writeAlone<T>(body: (connection: Connection) => Generator<void, T>): Promise<T> {
+    return this.#next(() => this.#run(body(this.#connection)))
   }
 
   commit(commit: () => Promise<void>): Promise<void> {
@@ -84,6 +83,14 @@ export class OpenTransaction implements Executor {
             'The transaction has been rolled back: start another one for further work.',
           ),
       )
+    }
+  }
+
+  async #run<T>(steps: Generator<void, T>): Promise<T> {
+    for (let step = steps.next(); ; step = steps.next()) {
+      if (step.done) return step.value
+      await nextTick()
+      this.#assertOpen()
     }
   }
 

@@ -40,7 +40,8 @@ const enclosing = new AsyncLocalStorage<Scope>()
 
 /**
  * The store's one line of writes on its one connection. Writes that arrive in the same tick share a
- * transaction, each in a savepoint of its own; waiting for another process never blocks the event loop.
+ * transaction, and one that fails takes none of the others with it; waiting for another process never blocks
+ * the event loop.
  */
 export class WriteQueue implements Executor {
   readonly #connection: Connection
@@ -54,6 +55,8 @@ export class WriteQueue implements Executor {
   #committing: Write[] = []
   #closed = false
   #closing = Promise.resolve()
+  /** How many writes at the head ran well in a transaction that another one's failure undid. */
+  #again = 0
   #writes = 0
   #reportedWalSize = false
 
@@ -93,7 +96,7 @@ export class WriteQueue implements Executor {
   async writeInSteps<T>(body: (connection: Connection) => Generator<void, T>): Promise<T> {
     const transaction = await this.begin()
     try {
-      const result = await transaction.writeInSteps(body)
+      const result = await transaction.writeAlone(body)
       await this.commit(transaction)
       return result
     } finally {
@@ -157,7 +160,6 @@ export class WriteQueue implements Executor {
     while (left.length > 0) {
       connection.begin()
       if (this.#runGroup(left, Number.POSITIVE_INFINITY).length > 0) connection.commit()
-      else connection.rollback()
     }
     connection.close()
   }
@@ -203,7 +205,7 @@ export class WriteQueue implements Executor {
   async #writeGroup(): Promise<void> {
     if (!(await this.#begin())) return
     const done = this.#runGroup(this.#waiting, TICK_BUDGET_MS)
-    if (done.length === 0) return this.#connection.rollback()
+    if (done.length === 0) return
     this.#committing = done
     try {
       await this.#commit()
@@ -217,29 +219,32 @@ export class WriteQueue implements Executor {
     this.#afterWrites(done.length)
   }
 
-  /** Takes writes from the head of `waiting` and runs them in the open transaction. Returns those to commit. */
+  /**
+   * Takes writes from the head of `waiting` and runs them in the open transaction. Returns those to commit.
+   *
+   * There are no savepoints between them: each would make FTS5 flush its index, which costs more than all the
+   * rest of an append. Instead, a failure rolls everything back, and those that had gone well are put back to
+   * be run again and committed first; so no write runs more than twice.
+   */
   #runGroup(waiting: (Write | Turn)[], budget_ms: number): Write[] {
     const connection = this.#connection
     const started = performance.now()
+    const most = this.#again || Number.POSITIVE_INFINITY
+    this.#again = 0
     const done: Write[] = []
     do {
       const write = waiting.shift() as Write
-      const alone = done.length === 0 && !isWrite(waiting[0])
       try {
-        if (alone) write.run(connection)
-        else connection.savepoint(() => write.run(connection))
+        write.run(connection)
         done.push(write)
       } catch (error) {
-        const seen = toStoreError(error, connection.path)
-        write.reject(seen)
-        if (!connection.inTransaction) {
-          // SQLite gave the whole transaction up, and with it the writes before this one.
-          for (const lost of done) lost.reject(seen)
-          return []
-        }
-        if (alone) return []
+        connection.rollback()
+        write.reject(toStoreError(error, connection.path))
+        waiting.unshift(...done)
+        this.#again = done.length
+        return []
       }
-    } while (isWrite(waiting[0]) && performance.now() - started < budget_ms)
+    } while (done.length < most && isWrite(waiting[0]) && performance.now() - started < budget_ms)
     return done
   }
 
