@@ -36,9 +36,10 @@ const selectMessages = raw.prepare(`
   left join hs_structured_content as structured on structured.message_id = messages.id
   where messages.session_id = ? and messages.id > ? and messages.id < ? order by messages.id limit ?`)
 
-const words = 'deploy build docker error config server login token cache retry branch merge commit the of to and in'
-  .split(' ')
-  .concat(['服务端', '部署', 'ビルド'])
+const words =
+  'deploy build docker error config server login token cache retry branch merge commit the of to and in'
+    .split(' ')
+    .concat(['服务端', '部署', 'ビルド'])
 let seed = 1
 function random(below: number): number {
   seed = (seed * 48_271) % 2_147_483_647
@@ -151,7 +152,9 @@ for (const { name, calls, ours, raw } of cases) {
 
 if (flags.json) console.log(JSON.stringify(results))
 else {
-  console.log(`${'median of a call'.padEnd(24)}${'ours'.padStart(12)}${'raw'.padStart(12)}${'ratio'.padStart(8)}`)
+  console.log(
+    `${'median of a call'.padEnd(24)}${'ours'.padStart(12)}${'raw'.padStart(12)}${'ratio'.padStart(8)}`,
+  )
   for (const { name, ours_us, raw_us, ratio } of results)
     console.log(`${name.padEnd(24)}${micros(ours_us)}${micros(raw_us)}${ratio.toFixed(2).padStart(8)}`)
 }

@@ -7,11 +7,15 @@ export interface JsonObject {
 /** The text of a JSON column: what the driver returns and takes. `T` is what it parses to. */
 export type JsonText<T> = string & { readonly __json?: T }
 
+/** Levels of nesting that both JSON.parse and SQLite's JSON functions take. */
+const MAX_DEPTH = 900
+
 /**
  * The JSON text of a value.
  *
  * @throws TypeError naming the path of the first value that JSON cannot carry: BigInt, Date, Map, a class
- * instance, a function, a circle, NaN, an integer beyond 2^53, or `undefined` in an array. A property that is
+ * instance, a function, a circle, NaN, an integer beyond 2^53, `undefined` in
+ * an array, or more than 900 levels of nesting. A property that is
  * `undefined` is left out, as `JSON.stringify` does.
  */
 export function toJson<T>(value: T, path: string): JsonText<T> {
@@ -35,6 +39,8 @@ function check(value: unknown, path: string, inside: Set<object>): void {
       `${path} is a ${typeof value}, which JSON cannot carry: leave it out or use a string.`,
     )
   if (inside.has(value)) throw new TypeError(`${path} contains itself: JSON cannot carry a circle.`)
+  if (inside.size >= MAX_DEPTH)
+    throw new TypeError(`${path.slice(0, 80)}… is nested deeper than ${MAX_DEPTH} levels: flatten it.`)
   inside.add(value)
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index++) check(value[index], `${path}[${index}]`, inside)

@@ -14,3 +14,12 @@ export function containsText(column: ColumnName, text: string): RawBuilder<SqlBo
   const pattern = `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`
   return sql`coalesce(${sql.ref(column)}, '') like ${pattern} escape '\\'`
 }
+
+/**
+ * The first `length` code points of `messages.content`, so that ten megabytes are not read for a preview; all
+ * of it where it is structured content in Hermes's form, which only makes sense whole.
+ */
+export function headOfContent(length: number): RawBuilder<string | null> {
+  const content = sql.ref('messages.content')
+  return sql`case when substr(${content}, 1, 6) = char(0) || 'json:' then ${content} else substr(${content}, 1, ${sql.lit(length)}) end`
+}

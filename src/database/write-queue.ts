@@ -1,6 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as delay, setImmediate as nextTick } from 'node:timers/promises'
-import { StateStoreBusyError, StateStoreClosedError, TransactionMisuseError } from '../errors.ts'
+import {
+  ReadonlyStoreError,
+  StateStoreBusyError,
+  StateStoreClosedError,
+  TransactionMisuseError,
+} from '../errors.ts'
 import type { EventHandler } from '../events.ts'
 import type { Connection } from './connection.ts'
 import type { Executor } from './executor.ts'
@@ -175,6 +180,8 @@ export class WriteQueue implements Executor {
   }
 
   #enqueue(entry: Write | Turn): void {
+    if (this.#connection.readonly)
+      throw new ReadonlyStoreError('The store was opened with readonly: true: open it without that to write.')
     this.#waiting.push(entry)
     if (this.#draining) return
     this.#draining = true

@@ -15,7 +15,8 @@ export type MessageContent = string | JsonArray | JsonObject
 
 /**
  * A message to store. What `messages.list()` and `messages.conversation()` return is one too: copying a
- * conversation is reading it and appending it.
+ * conversation is reading it and appending it. A lone surrogate in text is stored as U+FFFD: SQLite's own
+ * tools and Python cannot read a file with half a character in it.
  */
 export interface NewMessage {
   role: Role

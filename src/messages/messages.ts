@@ -161,12 +161,11 @@ export class MessageRepository {
 
   /** Every message of a session in order, read page by page: memory stays bounded, other calls get their turn. */
   async *iterate(sessionId: string): AsyncGenerator<Message, void, undefined> {
-    for (let after: Message | undefined; ; ) {
-      const page: Message[] = await this.list(sessionId, { after, limit: STEP })
+    let page: Message[] = []
+    do {
+      page = await this.list(sessionId, { after: page.at(-1), limit: STEP })
       yield* page
-      after = page.at(-1)
-      if (page.length < STEP) return
-    }
+    } while (page.length === STEP)
   }
 
   /** One message by its id, or null. */

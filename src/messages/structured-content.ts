@@ -65,6 +65,13 @@ export function visibleText(content: JsonArray | JsonObject): string {
     .join('\n')
 }
 
+/** The words of stored content: those of structured content that Hermes keeps in the text column included. */
+export function visibleStored(content: string): string {
+  if (!content.startsWith(MARKER)) return content
+  const decoded = fromStoredContent(content, null) ?? content.slice(MARKER.length)
+  return typeof decoded === 'string' ? decoded : visibleText(decoded)
+}
+
 function textOf(part: JsonValue): string | undefined {
   if (!isStructured(part) || isArray(part)) return undefined
   if (typeof part.text === 'string') return part.text

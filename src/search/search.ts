@@ -2,9 +2,10 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { checkCount, checkText, checkTextList } from '../arguments.ts'
 import { text } from '../database/cells.ts'
 import type { Connection } from '../database/connection.ts'
-import { containsText, isOneOf } from '../database/filters.ts'
+import { containsText, headOfContent, isOneOf } from '../database/filters.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import type { RepositoryContext } from '../database/repository.ts'
+import { visibleStored } from '../messages/structured-content.ts'
 import { isIndexed, parseQuery, type QueryTree, renderFts5, wantedTerms } from './query.ts'
 import type { ContextMessage, SearchHit, SearchOptions } from './search-types.ts'
 import { substringSnippet } from './snippet.ts'
@@ -23,12 +24,7 @@ const neighbours = (direction: 'before' | 'after') =>
   fixedQuery((param: Param<{ session_id: string; id: number; limit: number }>) =>
     build
       .selectFrom('messages')
-      // Twice the code points that are shown: cut to 200 afterwards, so that no character is cut in two.
-      .select([
-        'id',
-        'role',
-        sql<string | null>`substr(content, 1, ${sql.lit(2 * CONTEXT_LENGTH)})`.as('content'),
-      ])
+      .select(['id', 'role', headOfContent(CONTEXT_LENGTH).as('content')])
       .where('session_id', '=', param('session_id'))
       .where('id', direction === 'before' ? '<=' : '>', param('id'))
       .orderBy('id', direction === 'before' ? 'desc' : 'asc')
@@ -96,7 +92,7 @@ function bySubstring(connection: Connection, tree: QueryTree, filters: Filters):
   const terms = wantedTerms(tree).map((term) => term.text)
   return connection.execute(query.compile()).rows.map(({ content, ...row }) => ({
     ...row,
-    snippet: substringSnippet(text(content) ?? '', terms),
+    snippet: substringSnippet(visibleStored(text(content) ?? ''), terms),
     route: 'substring',
   }))
 }
@@ -136,7 +132,7 @@ function contextOf(connection: Connection, { session_id, id }: Hit, size: number
   return [...before, ...after].map((row) => ({
     id: row.id,
     role: row.role,
-    content: Array.from(text(row.content) ?? '')
+    content: Array.from(visibleStored(text(row.content) ?? ''))
       .slice(0, CONTEXT_LENGTH)
       .join(''),
   }))

@@ -1,8 +1,10 @@
 import { sql } from 'kysely'
 import { text } from '../database/cells.ts'
 import type { Connection } from '../database/connection.ts'
+import { headOfContent } from '../database/filters.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import type { EventHandler } from '../events.ts'
+import { visibleStored } from '../messages/structured-content.ts'
 import { FIELD_COLUMNS, toFields } from './session-row.ts'
 import type { SessionSummary } from './session-types.ts'
 
@@ -17,7 +19,7 @@ export interface ListSessionsOptions {
 
 const PREVIEW_LENGTH = 60
 
-// Enough for the preview whatever white space is in it, so that a 10 MB message is not read for 60 characters.
+// Enough for the preview whatever white space is in it.
 const PREVIEW_SOURCE_LENGTH = 2_000
 
 interface Page {
@@ -35,7 +37,7 @@ const page = fixedQuery((param: Param<Page>) =>
     .select((eb) =>
       eb
         .selectFrom('messages')
-        .select(sql<string>`substr(messages.content, 1, ${sql.lit(PREVIEW_SOURCE_LENGTH)})`.as('content'))
+        .select(headOfContent(PREVIEW_SOURCE_LENGTH).as('content'))
         .whereRef('messages.session_id', '=', 'sessions.id')
         .where('messages.role', '=', 'user')
         // SQLite's trim knows only the characters it is given: the white space of JavaScript's trim.
@@ -59,7 +61,7 @@ const page = fixedQuery((param: Param<Page>) =>
 export function listSessions(connection: Connection, range: Page, events: EventHandler): SessionSummary[] {
   return connection.all(page, range).map((row) => ({
     ...toFields(connection, row, events),
-    preview: preview(text(row.preview) ?? ''),
+    preview: preview(visibleStored(text(row.preview) ?? '')),
     last_active: row.last_active,
   }))
 }
