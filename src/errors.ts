@@ -7,6 +7,7 @@ export type StateStoreErrorCode =
   | 'SESSION_ENDED'
   | 'PARENT_NOT_FOUND'
   | 'LINEAGE_CYCLE'
+  | 'TITLE_IN_USE'
   | 'TRANSACTION_MISUSE'
   | 'TRANSACTION_TIMEOUT'
   | 'NOT_A_STATE_FILE'
@@ -113,6 +114,23 @@ export class LineageCycleError extends StateStoreError {
     super(
       `Session '${parent_session_id}' cannot be the parent of '${session_id}': it is that session itself or ` +
         'descends from it. Choose a parent outside its own line.',
+    )
+  }
+}
+
+/** Another session has the title. */
+export class TitleInUseError extends StateStoreError {
+  readonly code = 'TITLE_IN_USE'
+
+  constructor(
+    readonly title: string,
+    /** The session that has it, and its source. */
+    readonly session_id: string,
+    readonly source: string,
+  ) {
+    super(
+      `The title '${title}' is already in use by session '${session_id}' (${source}): choose another, or take ` +
+        'the next free one with titles.next() or titles.setIfEmpty().',
     )
   }
 }

@@ -9,7 +9,10 @@ import { WriteQueue } from './database/write-queue.ts'
 import type { EventHandler } from './events.ts'
 import { MessageRepository } from './messages/messages.ts'
 import { SearchRepository } from './search/search.ts'
+import { LineageRepository } from './sessions/lineage.ts'
 import { SessionRepository } from './sessions/sessions.ts'
+import { TitleRepository } from './sessions/titles.ts'
+import { UsageRepository } from './usage/usage.ts'
 
 /** How a file was found and opened. */
 export interface StoreInfo {
@@ -29,7 +32,10 @@ export interface StoreInfo {
 /** What a transaction's callback works with: all of it runs inside the transaction. */
 export interface StateTransaction {
   readonly sessions: SessionRepository
+  readonly titles: TitleRepository
+  readonly lineage: LineageRepository
   readonly messages: MessageRepository
+  readonly usage: UsageRepository
   readonly search: SearchRepository
   /** Any other query, typed. */
   readonly db: Transaction<StateDatabase>
@@ -40,7 +46,10 @@ export class StateStore {
   /** How the file was found and opened. */
   readonly info: Readonly<StoreInfo>
   readonly sessions: SessionRepository
+  readonly titles: TitleRepository
+  readonly lineage: LineageRepository
   readonly messages: MessageRepository
+  readonly usage: UsageRepository
   readonly search: SearchRepository
   /**
    * Kysely on the same file, for any other query. Its statements take their place in the store's own line;
@@ -59,9 +68,12 @@ export class StateStore {
     this.#forget = flushAtExit(this.#queue)
     this.#context = { events, additions: info.additions }
     this.db = new Kysely({ dialect: stateDialect(new QueueDriver(this.#queue)) })
-    const { sessions, messages, search } = this.#repositories(this.#queue)
+    const { sessions, titles, lineage, messages, usage, search } = this.#repositories(this.#queue)
     this.sessions = sessions
+    this.titles = titles
+    this.lineage = lineage
     this.messages = messages
+    this.usage = usage
     this.search = search
   }
 
@@ -103,6 +115,9 @@ export class StateStore {
     const context = { executor, ...this.#context }
     return {
       sessions: new SessionRepository(context),
+      titles: new TitleRepository(context),
+      lineage: new LineageRepository(context),
+      usage: new UsageRepository(context),
       messages: new MessageRepository(context),
       search: new SearchRepository(context),
     }

@@ -23,3 +23,9 @@ export function headOfContent(length: number): RawBuilder<string | null> {
   const content = sql.ref('messages.content')
   return sql`case when substr(${content}, 1, 6) = char(0) || 'json:' then ${content} else substr(${content}, 1, ${sql.lit(length)}) end`
 }
+
+/** How many tool calls the selected messages make; broken JSON counts as none. */
+export function toolCalls(): RawBuilder<number> {
+  const column = sql.ref('messages.tool_calls')
+  return sql`coalesce(sum(case when json_valid(${column}) and json_type(${column}) = 'array' then json_array_length(${column}) else 0 end), 0)`
+}

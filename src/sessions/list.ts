@@ -1,8 +1,10 @@
 import { sql } from 'kysely'
+import { checkCount, checkId, checkObject, checkText, checkTextList, checkTime } from '../arguments.ts'
 import { text } from '../database/cells.ts'
 import type { Connection } from '../database/connection.ts'
 import { headOfContent } from '../database/filters.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
+import { pageIds, readSources, type SessionOrder } from '../database/session-pages.ts'
 import type { EventHandler } from '../events.ts'
 import { visibleStored } from '../messages/structured-content.ts'
 import { FIELD_COLUMNS, toFields } from './session-row.ts'
@@ -11,10 +13,22 @@ import type { SessionSummary } from './session-types.ts'
 export interface ListSessionsOptions {
   /** Only sessions of this source. */
   source?: string
+  /** Only sessions of these sources; `[]` matches nothing. */
+  sources?: readonly string[]
+  /** No sessions of these sources; `[]` excludes nothing. */
+  excludeSources?: readonly string[]
+  /** `roots` leaves out sessions that have a parent. Default `all`. */
+  show?: 'roots' | 'all'
+  /** The latest started first, or the latest active. Default `started`. */
+  orderBy?: SessionOrder
   /** At most so many sessions. Default 20. */
   limit?: number
-  /** Skip so many sessions. Default 0. */
+  /** Only sessions behind this one: the last item of the page before, in the same order. */
+  after?: SessionSummary
+  /** Skip so many sessions. Default 0. Costs as much as listing them: prefer `after`. */
   offset?: number
+  /** Whether to read previews; without them they are ''. Default true. */
+  preview?: boolean
 }
 
 const PREVIEW_LENGTH = 60
@@ -22,51 +36,93 @@ const PREVIEW_LENGTH = 60
 // Enough for the preview whatever white space is in it.
 const PREVIEW_SOURCE_LENGTH = 2_000
 
-interface Page {
-  source: string | null
-  limit: number
-  offset: number
-}
+const previewOf = fixedQuery((param: Param<{ id: string }>) =>
+  build
+    .selectFrom('messages')
+    .select(headOfContent(PREVIEW_SOURCE_LENGTH).as('content'))
+    .where('session_id', '=', param('id'))
+    .where('role', '=', 'user')
+    // SQLite's trim knows only the characters it is given: the white space of JavaScript's trim.
+    .where(sql`trim(content, char(9, 10, 11, 12, 13, 32, 160, 8203, 8232, 8233, 12288, 65279))`, '<>', '')
+    .orderBy('id')
+    .limit(1),
+)
 
-const page = fixedQuery((param: Param<Page>) =>
+const summaryOf = fixedQuery((param: Param<{ id: string }>) =>
   build
     .selectFrom('sessions')
     .innerJoin('hs_session_activity as activity', 'activity.session_id', 'sessions.id')
     .select(FIELD_COLUMNS)
     .select('activity.last_active')
-    .select((eb) =>
-      eb
-        .selectFrom('messages')
-        .select(headOfContent(PREVIEW_SOURCE_LENGTH).as('content'))
-        .whereRef('messages.session_id', '=', 'sessions.id')
-        .where('messages.role', '=', 'user')
-        // SQLite's trim knows only the characters it is given: the white space of JavaScript's trim.
-        .where(
-          sql`trim(messages.content, char(9, 10, 11, 12, 13, 32, 160, 8203, 8232, 8233, 12288, 65279))`,
-          '<>',
-          '',
-        )
-        .orderBy('messages.id')
-        .limit(1)
-        .as('preview'),
-    )
-    .where((eb) => eb.or([eb(param('source'), 'is', null), eb('sessions.source', '=', param('source'))]))
-    .orderBy('sessions.started_at', 'desc')
-    .orderBy('sessions.id', 'desc')
-    .limit(param('limit'))
-    .offset(param('offset')),
+    .where('sessions.id', '=', param('id')),
 )
 
-/** Sessions, the latest started first. */
-export function listSessions(connection: Connection, range: Page, events: EventHandler): SessionSummary[] {
-  return connection.all(page, range).map((row) => ({
-    ...toFields(connection, row, events),
-    preview: preview(visibleStored(text(row.preview) ?? '')),
-    last_active: row.last_active,
-  }))
+export type CheckedListOptions = ReturnType<typeof checkListOptions>
+
+/** @throws TypeError naming the option and what it must be. */
+export function checkListOptions(options: ListSessionsOptions) {
+  const { source, show = 'all', orderBy = 'started', after, preview = true } = options
+  if (show !== 'roots' && show !== 'all') throw new TypeError("show must be 'roots' or 'all'.")
+  if (orderBy !== 'started' && orderBy !== 'lastActive')
+    throw new TypeError("orderBy must be 'started' or 'lastActive'.")
+  if (source !== undefined && options.sources !== undefined)
+    throw new TypeError('source and sources exclude each other: put the source into sources.')
+  return {
+    sources: source === undefined ? checkTextList(options.sources, 'sources') : [checkText(source, 'source')],
+    excludeSources: checkTextList(options.excludeSources, 'excludeSources') ?? [],
+    show,
+    orderBy,
+    after: after === undefined ? undefined : checkCursor(after, orderBy),
+    limit: checkCount(options.limit ?? 20, 'limit'),
+    offset: checkCount(options.offset ?? 0, 'offset'),
+    preview,
+  }
 }
 
-function preview(content: string): string {
+function checkCursor(after: SessionSummary, orderBy: SessionOrder): { time: number; id: string } {
+  const fields = checkObject(after, 'after')
+  const column = orderBy === 'started' ? 'started_at' : 'last_active'
+  return { time: checkTime(fields[column], `after.${column}`), id: checkId(fields.id, 'after.id') }
+}
+
+/** A page of sessions, found by an index first and enriched afterwards. */
+export function listSessions(
+  connection: Connection,
+  { sources, excludeSources, show, orderBy, after, limit, offset, preview }: CheckedListOptions,
+  events: EventHandler,
+): SessionSummary[] {
+  const excluded = new Set(excludeSources)
+  const ranges = [...new Set(sources ?? readSources(connection))]
+    .filter((source) => !excluded.has(source))
+    .flatMap((source) =>
+      show === 'roots'
+        ? [[source, 1]]
+        : [
+            [source, 1],
+            [source, 0],
+          ],
+    )
+  const ids = connection.all(pageIds[orderBy], {
+    ranges: JSON.stringify(ranges),
+    time: after?.time ?? Number.POSITIVE_INFINITY,
+    id: after?.id ?? '',
+    within: Math.min(limit + offset, Number.MAX_SAFE_INTEGER),
+    limit,
+    offset,
+  })
+  return ids.flatMap(({ id }) => {
+    const row = connection.get(summaryOf, { id })
+    if (!row) return []
+    const start = preview ? text(connection.get(previewOf, { id })?.content) : null
+    return {
+      ...toFields(connection, row, events),
+      preview: shortened(visibleStored(start ?? '')),
+      last_active: row.last_active,
+    }
+  })
+}
+
+function shortened(content: string): string {
   const characters = Array.from(content.replaceAll(/\s+/g, ' ').trim())
   return characters.length > PREVIEW_LENGTH
     ? `${characters.slice(0, PREVIEW_LENGTH).join('')}...`

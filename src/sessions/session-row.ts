@@ -3,6 +3,7 @@ import type { Connection } from '../database/connection.ts'
 import type { SessionRow } from '../database/schema.ts'
 import type { EventHandler } from '../events.ts'
 import type { JsonObject } from '../json.ts'
+import { dollars } from '../usage/dollars.ts'
 import type { Session, SessionFields } from './session-types.ts'
 
 /** The columns that lists read: all but the system prompt. */
@@ -63,8 +64,8 @@ export function toFields(
     billing_provider: text(row.billing_provider),
     billing_base_url: text(row.billing_base_url),
     billing_mode: text(row.billing_mode),
-    estimated_cost_usd: row.estimated_cost_usd,
-    actual_cost_usd: row.actual_cost_usd,
+    estimated_cost_usd: cost(row.estimated_cost_usd),
+    actual_cost_usd: cost(row.actual_cost_usd),
     cost_status: text(row.cost_status),
     cost_source: text(row.cost_source),
     pricing_version: text(row.pricing_version),
@@ -73,6 +74,10 @@ export function toFields(
 
 export function toSession(connection: Connection, row: SessionRow, events: EventHandler): Session {
   return { ...toFields(connection, row, events), system_prompt: text(row.system_prompt) }
+}
+
+function cost(amount: number | null): number | null {
+  return typeof amount === 'number' ? dollars(amount) : null
 }
 
 function modelConfigOf(

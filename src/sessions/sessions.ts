@@ -1,8 +1,12 @@
 import { checkCount, checkId, checkOptionalText, checkText, checkWord, now } from '../arguments.ts'
+import { toolCalls } from '../database/filters.ts'
 import { build, type FixedQuery, fixedQuery, type Param } from '../database/fixed-query.ts'
 import type { RepositoryContext } from '../database/repository.ts'
 import { checkSession, createSession, UNKNOWN_SOURCE } from './create.ts'
-import { type ListSessionsOptions, listSessions } from './list.ts'
+import { matchingIds } from './ids.ts'
+import { checkListOptions, type ListSessionsOptions, listSessions } from './list.ts'
+import { type PruneOptions, type PruneResult, pruneSessions } from './prune.ts'
+import { exists, removeSessions } from './removal.ts'
 import { toSession } from './session-row.ts'
 import type { NewSession, Session, SessionSummary } from './session-types.ts'
 
@@ -48,6 +52,42 @@ const setModel = fixedQuery((param: Param<{ id: string; model: string }>) =>
   build
     .updateTable('sessions')
     .set({ model: param('model') })
+    .where('id', '=', param('id')),
+)
+
+const deleteIfEmpty = fixedQuery((param: Param<{ id: string }>) =>
+  build
+    .deleteFrom('sessions')
+    .where('id', '=', param('id'))
+    .where('title', 'is', null)
+    .where((eb) =>
+      eb.not(
+        eb.or([
+          eb.exists(eb.selectFrom('messages').select('messages.id').where('session_id', '=', param('id'))),
+          eb.exists(
+            eb
+              .selectFrom('sessions as child')
+              .select('child.id')
+              .where('child.parent_session_id', '=', param('id')),
+          ),
+        ]),
+      ),
+    ),
+)
+
+const recount = fixedQuery((param: Param<{ id: string }>) =>
+  build
+    .updateTable('sessions')
+    .set((eb) => ({
+      message_count: eb
+        .selectFrom('messages')
+        .select((messages) => messages.fn.countAll<number>().as('count'))
+        .where('session_id', '=', param('id')),
+      tool_call_count: eb
+        .selectFrom('messages')
+        .select(toolCalls().as('count'))
+        .where('session_id', '=', param('id')),
+    }))
     .where('id', '=', param('id')),
 )
 
@@ -126,20 +166,74 @@ export class SessionRepository {
     return this.#change(setModel, { id, model: checkWord(model, 'model') })
   }
 
-  /** Sessions, the latest started first. */
+  /**
+   * A page of sessions, without their system prompts. The next page is the one `after` the last item.
+   *
+   * @example
+   * const page = await store.sessions.list({ orderBy: 'lastActive', excludeSources: ['cron'] })
+   * const next = await store.sessions.list({ orderBy: 'lastActive', excludeSources: ['cron'], after: page.at(-1) })
+   */
   async list(options: ListSessionsOptions = {}): Promise<SessionSummary[]> {
-    const range = {
-      source: options.source === undefined ? null : checkText(options.source, 'source'),
-      limit: checkCount(options.limit ?? 20, 'limit'),
-      offset: checkCount(options.offset ?? 0, 'offset'),
-    }
+    const checked = checkListOptions(options)
     const { executor, events } = this.#context
-    return executor.read((connection) => listSessions(connection, range, events))
+    return executor.read((connection) => listSessions(connection, checked, events))
   }
 
+  /** The id that a text means: an id itself, or the beginning (four characters or more) of only one; else null. */
+  async resolveId(idOrPrefix: string): Promise<string | null> {
+    const [only, ...others] = await this.matchPrefix(idOrPrefix, { limit: 2 })
+    return others.length === 0 ? (only ?? null) : null
+  }
+
+  /**
+   * The ids that begin with a text of at least four characters, in order: the candidates where `resolveId` finds
+   * more than one. A text that is a whole id matches only itself.
+   */
+  async matchPrefix(prefix: string, options: { limit?: number } = {}): Promise<string[]> {
+    checkText(prefix, 'prefix')
+    const limit = checkCount(options.limit ?? 10, 'limit')
+    return this.#context.executor.read((connection) => matchingIds(connection, prefix, limit))
+  }
+
+  /** How many sessions there are. */
   async count(options: { source?: string } = {}): Promise<number> {
     const source = options.source === undefined ? null : checkText(options.source, 'source')
     return this.#context.executor.read((connection) => connection.get(countOf, { source })?.count ?? 0)
+  }
+
+  /**
+   * Deletes a session with its messages; its children stay, without a parent. Above 2,000 messages it goes in
+   * several transactions, so that others can write in between.
+   *
+   * @returns whether there was such a session.
+   */
+  async delete(id: string): Promise<boolean> {
+    checkId(id, 'id')
+    return (await removeSessions(this.#context.executor, [id], exists)) > 0
+  }
+
+  /**
+   * Deletes a session that nobody has used: without messages, title and children.
+   *
+   * @returns whether it was deleted.
+   */
+  async deleteIfEmpty(id: string): Promise<boolean> {
+    return this.#change(deleteIfEmpty, { id: checkId(id, 'id') })
+  }
+
+  /**
+   * Deletes ended sessions that were last active long ago. Sessions that never ended stay and are counted.
+   *
+   * @throws TypeError for an age that is not above 0.
+   */
+  async prune(options: PruneOptions = {}): Promise<PruneResult> {
+    if (options.source !== undefined) checkText(options.source, 'source')
+    return pruneSessions(this.#context.executor, options)
+  }
+
+  /** Counts a session's messages and tool calls again: other programs let the counters drift. */
+  async recount(id: string): Promise<boolean> {
+    return this.#change(recount, { id: checkId(id, 'id') })
   }
 
   async #change<Args extends object>(query: FixedQuery<Args, unknown>, args: Args): Promise<boolean> {

@@ -2,43 +2,45 @@ import { sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 
-/** Ends the walk where somebody's file holds a circle. */
-const MAX_DEPTH = 100_000
+// What later Hermes versions write into model_config of a child that is no continuation.
+const OTHER_KIND = sql<boolean>`
+  coalesce(child.model_config, '') like '%"!_branched_from"%' escape '!'
+  or coalesce(child.model_config, '') like '%"!_delegate_from"%' escape '!'
+  or coalesce(child.model_config, '') like '%"!_reset_from"%' escape '!'`
 
-const tip = fixedQuery((param: Param<{ id: string }>) =>
+const chain = fixedQuery((param: Param<{ id: string }>) =>
   build
-    .withRecursive('chain(id, depth)', (db) =>
+    // UNION drops what was seen: a circle in somebody's file ends the walk.
+    .withRecursive('chain(id)', (db) =>
       db
         .selectFrom('sessions')
+        .select('id')
         .where('id', '=', param('id'))
-        .select(['id', sql<number>`0`.as('depth')])
-        .unionAll(
+        .union(
           db
             .selectFrom('chain')
-            .innerJoin('sessions as parent', 'parent.id', 'chain.id')
-            .where('parent.end_reason', '=', 'compression')
-            .where('depth', '<', MAX_DEPTH)
-            .innerJoin('sessions as child', (join) =>
-              join.on('child.id', '=', (eb) =>
+            .innerJoin('sessions as ended', 'ended.id', 'chain.id')
+            .where('ended.end_reason', '=', 'compression')
+            .innerJoin('sessions as next', (join) =>
+              join.on('next.id', '=', (eb) =>
                 eb
-                  .selectFrom('sessions as next')
-                  .whereRef('next.parent_session_id', '=', 'chain.id')
-                  .select('next.id')
-                  .orderBy('next.started_at', 'desc')
-                  .orderBy('next.id', 'desc')
+                  .selectFrom('sessions as child')
+                  .select('child.id')
+                  .whereRef('child.parent_session_id', '=', 'chain.id')
+                  .where((where) => where.not(OTHER_KIND))
+                  .orderBy('child.started_at', 'desc')
+                  .orderBy('child.id', 'desc')
                   .limit(1),
               ),
             )
-            .select(['child.id', sql<number>`chain.depth + 1`.as('depth')]),
+            .select('next.id'),
         ),
     )
     .selectFrom('chain')
-    .select('id')
-    .orderBy('depth', 'desc')
-    .limit(1),
+    .select('id'),
 )
 
 /** Where the conversation of a session goes on: the last of its continuations after compression, else itself. */
 export function tipOf(connection: Connection, id: string): string | null {
-  return connection.get(tip, { id })?.id ?? null
+  return connection.all(chain, { id }).at(-1)?.id ?? null
 }

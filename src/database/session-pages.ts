@@ -1,0 +1,73 @@
+import { sql } from 'kysely'
+import type { Connection } from './connection.ts'
+import { build, type FixedQuery, fixedQuery, type Param } from './fixed-query.ts'
+
+/** How a list of sessions is ordered, latest first, and what its cursor compares. */
+export type SessionOrder = 'started' | 'lastActive'
+
+export interface PageArgs {
+  /** Sources, and whether roots or children: JSON pairs `["cli", 1]`, each a range of the index. */
+  ranges: string
+  /** The time and id of the last session of the page before, or Infinity and ''. */
+  time: number
+  id: string
+  /** How many of each range can be on the page: its end. */
+  within: number
+  limit: number
+  offset: number
+}
+
+const sources = fixedQuery((_: Param<object>) =>
+  build
+    // A skip scan of idx_sessions_source: one seek a source, however many sessions it has.
+    .withRecursive('found(source)', (db) =>
+      db
+        .selectFrom('sessions')
+        .select(sql<string | null>`min(source)`.as('source'))
+        .unionAll(
+          db
+            .selectFrom('found')
+            .where('found.source', 'is not', null)
+            .select(
+              sql<string | null>`(select min(source) from sessions where source > found.source)`.as('source'),
+            ),
+        ),
+    )
+    .selectFrom('found')
+    .select('source')
+    .where('source', 'is not', null),
+)
+
+/** Every source that sessions have. */
+export function readSources(connection: Connection): string[] {
+  return connection.all(sources, {}).flatMap(({ source }) => source ?? [])
+}
+
+/**
+ * The ids of a page. Each range of sources is read from its own end of the index and stops after as many rows
+ * as the page can need, so that a rare source, an absent one or a filter that leaves little costs the same.
+ */
+export const pageIds: Record<SessionOrder, FixedQuery<PageArgs, { id: string; time: number }>> = {
+  started: pageOf(sql`sessions`, sql`id`, sql`started_at`, sql`(parent_session_id is null)`),
+  lastActive: pageOf(sql`hs_session_activity`, sql`session_id`, sql`last_active`, sql`is_root`),
+}
+
+function pageOf(
+  table: ReturnType<typeof sql>,
+  id: ReturnType<typeof sql>,
+  time: ReturnType<typeof sql>,
+  isRoot: ReturnType<typeof sql>,
+): FixedQuery<PageArgs, { id: string; time: number }> {
+  return fixedQuery((param: Param<PageArgs>) => ({
+    compile: () =>
+      sql<{ id: string; time: number }>`
+        select page.${id} as id, page.${time} as time
+        from json_each(${param('ranges')}) as range cross join ${table} as page
+        where page.${id} in (
+          select ${id} from ${table}
+          where source = json_extract(range.value, '$[0]') and ${isRoot} = json_extract(range.value, '$[1]')
+            and (${time}, ${id}) < (${param('time')}, ${param('id')})
+          order by ${time} desc, ${id} desc limit ${param('within')})
+        order by time desc, id desc limit ${param('limit')} offset ${param('offset')}`.compile(build),
+  }))
+}

@@ -1,0 +1,60 @@
+/** The longest title, in code points. */
+export const MAX_TITLE_LENGTH = 100
+
+// Control and format characters (zero width, direction, soft hyphen, …) but for white space, joiners, the signs
+// that Arabic writes before numbers, and the tags of flags; and fillers, which Unicode counts as letters.
+const INVISIBLE =
+  /(?!\p{Join_Control}|[\t\n\v\f\r\x85\u0600-\u0605\u06dd\u070f\u08e2\u{110bd}\u{e0020}-\u{e007f}])[\p{Cc}\p{Cf}]|[\u034f\u115f\u1160\u3164\uffa0\u17b4\u17b5]|[\u180b-\u180d\u180f]/gu
+const STRAY_TAGS = /(?<!\u{1f3f4}[\u{e0020}-\u{e007f}]*)[\u{e0020}-\u{e007f}]+/gu
+
+// Scripts whose letters join: a (non-)joiner between two of them changes what is read.
+const JOINING =
+  '[\\p{sc=Arabic}\\p{sc=Syriac}\\p{sc=Mongolian}\\p{sc=Nko}\\p{sc=Devanagari}\\p{sc=Bengali}\\p{sc=Gurmukhi}\\p{sc=Gujarati}\\p{sc=Oriya}\\p{sc=Tamil}\\p{sc=Telugu}\\p{sc=Kannada}\\p{sc=Malayalam}\\p{sc=Sinhala}\\p{sc=Khmer}\\p{sc=Myanmar}\\p{sc=Inherited}]'
+const EMOJI = '[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f]'
+const STRAY_JOINER = new RegExp(
+  `\\u200d(?!(?<=${EMOJI}\\u200d)\\p{Extended_Pictographic}|(?<=${JOINING}\\u200d)${JOINING})` +
+    `|\\u200c(?!(?<=${JOINING}\\u200c)${JOINING})`,
+  'gu',
+)
+
+const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u
+const NUMBERED = /^(.+) #([0-9]{1,9})$/su
+
+/**
+ * A title as it is stored: characters nobody sees are removed (joiners stay where an emoji or a joining script
+ * needs them), NFC, white space collapsed. null where nothing visible is left.
+ *
+ * @throws TypeError for more than 100 code points: "too long".
+ */
+export function sanitizeTitle(text: string): string | null {
+  const title = text
+    .toWellFormed()
+    .replaceAll(INVISIBLE, '')
+    .replaceAll(STRAY_TAGS, '')
+    .replaceAll(STRAY_JOINER, '')
+    .normalize('NFC')
+    .replaceAll(/[\s\x85]+/g, ' ')
+    .trim()
+  if (!VISIBLE.test(title)) return null
+  const length = Array.from(title).length
+  if (length > MAX_TITLE_LENGTH)
+    throw new TypeError(
+      `The title is too long: ${length} code points, at most ${MAX_TITLE_LENGTH} are stored.`,
+    )
+  return title
+}
+
+/** A title and the number that ` #N` (ASCII digits, at most nine) gives it; `number` is undefined without one. */
+export function splitNumber(title: string): { base: string; number: number | undefined } {
+  const [, base, number] = NUMBERED.exec(title) ?? []
+  return base === undefined ? { base: title, number: undefined } : { base, number: Number(number) }
+}
+
+/** `base #number`, the base shortened where the whole would be too long. */
+export function withNumber(base: string, number: number): string {
+  const suffix = ` #${number}`
+  return `${Array.from(base)
+    .slice(0, MAX_TITLE_LENGTH - suffix.length)
+    .join('')
+    .trimEnd()}${suffix}`
+}

@@ -1,0 +1,142 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { Connection } from '../database/connection.ts'
+import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
+import type { EventHandler } from '../events.ts'
+import { FIELD_COLUMNS, toFields } from '../sessions/session-row.ts'
+import type { SessionFields } from '../sessions/session-types.ts'
+import { dollars } from './dollars.ts'
+
+/** Sums over sessions. */
+export interface UsageTotals {
+  /** How many sessions. */
+  sessions: number
+  input_tokens: number
+  output_tokens: number
+  cache_read_tokens: number
+  cache_write_tokens: number
+  reasoning_tokens: number
+  /** US dollars. */
+  estimated_cost_usd: number
+  actual_cost_usd: number
+}
+
+export interface ModelUsage extends UsageTotals {
+  model: string | null
+}
+
+export interface SourceUsage extends UsageTotals {
+  source: string
+}
+
+export interface DayUsage extends UsageTotals {
+  /** As `2026-12-01`. */
+  day: string
+}
+
+// Every offset from UTC since 1972 is a multiple of a quarter of an hour: days of any time zone are made of these.
+const QUARTER = 900
+
+const sum = (column: keyof UsageTotals): RawBuilder<number> => sql`coalesce(sum(${sql.ref(column)}), 0)`
+
+const SUMS = [
+  sql<number>`count(*)`.as('sessions'),
+  sum('input_tokens').as('input_tokens'),
+  sum('output_tokens').as('output_tokens'),
+  sum('cache_read_tokens').as('cache_read_tokens'),
+  sum('cache_write_tokens').as('cache_write_tokens'),
+  sum('reasoning_tokens').as('reasoning_tokens'),
+  sum('estimated_cost_usd').as('estimated_cost_usd'),
+  sum('actual_cost_usd').as('actual_cost_usd'),
+] as const
+
+const cost = sql<number>`coalesce(actual_cost_usd, estimated_cost_usd, 0)`
+const tokens = sql<number>`coalesce(input_tokens, 0) + coalesce(output_tokens, 0)`
+
+const totals = fixedQuery((_: Param<object>) => build.selectFrom('sessions').select(SUMS))
+
+const byModel = fixedQuery((_: Param<object>) =>
+  build
+    .selectFrom('sessions')
+    .select('model')
+    .select(SUMS)
+    .groupBy('model')
+    .orderBy(sql`sum(${cost})`, 'desc')
+    .orderBy(sql`sum(${tokens})`, 'desc')
+    .orderBy('model'),
+)
+
+const bySource = fixedQuery((_: Param<object>) =>
+  build
+    .selectFrom('sessions')
+    .select('source')
+    .select(SUMS)
+    .groupBy('source')
+    .orderBy(sql`sum(${cost})`, 'desc')
+    .orderBy(sql`sum(${tokens})`, 'desc')
+    .orderBy('source'),
+)
+
+const byQuarter = fixedQuery((_: Param<object>) =>
+  build
+    .selectFrom('sessions')
+    .select(sql<number>`cast(floor(started_at / ${sql.lit(QUARTER)}) as integer)`.as('quarter'))
+    .select(SUMS)
+    .groupBy('quarter')
+    .orderBy('quarter', 'desc'),
+)
+
+const top = fixedQuery((param: Param<{ limit: number }>) =>
+  build
+    .selectFrom('sessions')
+    .select(FIELD_COLUMNS)
+    .orderBy(cost, 'desc')
+    .orderBy(tokens, 'desc')
+    .orderBy('id')
+    .limit(param('limit')),
+)
+
+export function readTotals(connection: Connection): UsageTotals {
+  return rounded(connection.all(totals, {})[0]!)
+}
+
+export function readByModel(connection: Connection): ModelUsage[] {
+  return connection.all(byModel, {}).map(rounded)
+}
+
+export function readBySource(connection: Connection): SourceUsage[] {
+  return connection.all(bySource, {}).map(rounded)
+}
+
+export function readByDay(connection: Connection, format: Intl.DateTimeFormat): DayUsage[] {
+  const days = new Map<string, DayUsage>()
+  for (const { quarter, ...usage } of connection.all(byQuarter, {})) {
+    const day = format.format(quarter * QUARTER * 1000)
+    const known = days.get(day)
+    if (known) for (const name of SUMMED) known[name] += usage[name]
+    else days.set(day, { day, ...usage })
+  }
+  return Array.from(days.values(), rounded)
+}
+
+export function readTop(connection: Connection, limit: number, events: EventHandler): SessionFields[] {
+  return connection.all(top, { limit }).map((row) => toFields(connection, row, events))
+}
+
+const SUMMED = [
+  'sessions',
+  'input_tokens',
+  'output_tokens',
+  'cache_read_tokens',
+  'cache_write_tokens',
+  'reasoning_tokens',
+  'estimated_cost_usd',
+  'actual_cost_usd',
+] as const satisfies (keyof UsageTotals)[]
+
+function rounded<Row extends UsageTotals>(row: Row): Row {
+  return {
+    ...row,
+    estimated_cost_usd: dollars(row.estimated_cost_usd),
+    actual_cost_usd: dollars(row.actual_cost_usd),
+  }
+}
