@@ -73,7 +73,7 @@ export function toFields(
 }
 
 export function toSession(connection: Connection, row: SessionRow, events: EventHandler): Session {
-  return { ...toFields(connection, row, events), system_prompt: text(row.system_prompt) }
+  return Object.assign(toFields(connection, row, events), { system_prompt: text(row.system_prompt) })
 }
 
 function cost(amount: number | null): number | null {

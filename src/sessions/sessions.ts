@@ -7,11 +7,11 @@ import { matchingIds } from './ids.ts'
 import { checkListOptions, type ListSessionsOptions, listSessions } from './list.ts'
 import { type PruneOptions, type PruneResult, pruneSessions } from './prune.ts'
 import { exists, removeSessions } from './removal.ts'
-import { toSession } from './session-row.ts'
+import { FIELD_COLUMNS, toSession } from './session-row.ts'
 import type { NewSession, Session, SessionSummary } from './session-types.ts'
 
 const byId = fixedQuery((param: Param<{ id: string }>) =>
-  build.selectFrom('sessions').selectAll().where('id', '=', param('id')),
+  build.selectFrom('sessions').select(FIELD_COLUMNS).select('system_prompt').where('id', '=', param('id')),
 )
 
 const existing = fixedQuery((param: Param<{ id: string }>) =>
