@@ -103,10 +103,12 @@ export class LineageRepository {
 /** SQLite walks level by level: a parent always comes before its children. */
 function withDepth(id: string, tree: Link[]): Relative[] {
   const depths = new Map([[id, 0]])
-  return tree.flatMap((link) => {
-    if (depths.has(link.id)) return []
-    const depth = (depths.get(link.parent_session_id ?? '') ?? 0) + 1
-    depths.set(link.id, depth)
-    return [{ ...link, depth }]
-  })
+  const relatives: Relative[] = []
+  for (const { id, parent_session_id } of tree) {
+    if (depths.has(id)) continue
+    const depth = (depths.get(parent_session_id ?? '') ?? 0) + 1
+    depths.set(id, depth)
+    relatives.push({ id, parent_session_id, depth })
+  }
+  return relatives
 }

@@ -36,7 +36,7 @@ const PREVIEW_LENGTH = 60
 // Enough for the preview whatever white space is in it.
 const PREVIEW_SOURCE_LENGTH = 2_000
 
-const previewOf = fixedQuery((param: Param<{ id: string }>) =>
+export const previewOf = fixedQuery((param: Param<{ id: string }>) =>
   build
     .selectFrom('messages')
     .select(headOfContent(PREVIEW_SOURCE_LENGTH).as('content'))
@@ -48,7 +48,7 @@ const previewOf = fixedQuery((param: Param<{ id: string }>) =>
     .limit(1),
 )
 
-const summaryOf = fixedQuery((param: Param<{ id: string }>) =>
+export const summaryOf = fixedQuery((param: Param<{ id: string }>) =>
   build
     .selectFrom('sessions')
     .innerJoin('hs_session_activity as activity', 'activity.session_id', 'sessions.id')

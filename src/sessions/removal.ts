@@ -2,8 +2,8 @@ import type { Connection } from '../database/connection.ts'
 import type { Executor } from '../database/executor.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 
-/** Messages that one transaction deletes: about 0.1 s of the write lock. */
-const CHUNK = 2_000
+/** Messages that one transaction deletes: less than 0.1 s of the write lock. */
+const CHUNK = 1_000
 
 /** Messages deleted before the event loop gets its turn. */
 const STEP = 250
@@ -46,7 +46,7 @@ export type Removable = (connection: Connection, id: string) => boolean
 export const exists: Removable = (connection, id) => connection.get(existing, { id }) !== undefined
 
 /**
- * Deletes sessions with their messages and orphans their children. Each transaction takes at most about 2,000
+ * Deletes sessions with their messages and orphans their children. Each transaction takes at most 1,000
  * messages; between them other writers get in, and a session that is no longer `removable` then stays with
  * what it has. Returns how many sessions went.
  */

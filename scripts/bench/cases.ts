@@ -1,0 +1,214 @@
+import type Database from 'better-sqlite3'
+import type { FixedQuery } from '../../src/database/fixed-query.ts'
+import { CHECKPOINT_EVERY_N_WRITES } from '../../src/database/limits.ts'
+import { pageIds } from '../../src/database/session-pages.ts'
+import type { NewMessage, SessionSummary, StateStore } from '../../src/index.ts'
+import { previewOf, summaryOf } from '../../src/sessions/list.ts'
+import { message } from './data.ts'
+
+/** One operation, by the store and by better-sqlite3 with the same SQL. */
+export interface Case {
+  name: string
+  /** Calls a round. */
+  calls: number
+  ours: () => Promise<unknown>
+  raw: () => unknown
+  /** The most the ratio ours / raw may be. */
+  target?: number
+}
+
+/** Appends, batches and point reads, on two files of the same content. */
+export function smallCases(store: StateStore, raw: Database.Database): Case[] {
+  const begin = raw.prepare('begin immediate')
+  const commit = raw.prepare('commit')
+  const insert = raw.prepare(`
+    insert into messages (session_id, role, content, tool_call_id, tool_calls, tool_name, timestamp, token_count,
+      finish_reason, reasoning, reasoning_details, codex_reasoning_items)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+  const count = raw.prepare(`
+    update sessions set message_count = coalesce(message_count, 0) + ?,
+      tool_call_count = coalesce(tool_call_count, 0) + ?
+    where id = ? returning ended_at, end_reason`)
+  const session = raw.prepare('select * from sessions where id = ?')
+  const messages = raw.prepare(`
+    select messages.*, structured.content as structured from messages
+    left join hs_structured_content as structured on structured.message_id = messages.id
+    where messages.session_id = ? and messages.id > ? and messages.id < ? order by messages.id limit ?`)
+
+  const add = ({ role, content, timestamp }: NewMessage) =>
+    insert.run(['bench', role, content, null, null, null, timestamp, null, null, null, null, null])
+  let commits = 0
+  const transaction = (items: NewMessage[]) => {
+    begin.run()
+    count.get([items.length, 0, 'bench'])
+    for (const item of items) add(item)
+    commit.run()
+    // As often as the store.
+    if (++commits % CHECKPOINT_EVERY_N_WRITES === 0) raw.pragma('wal_checkpoint(passive)')
+  }
+  const many = (length: number) => Array.from({ length }, () => message())
+  const read = () => messages.all(['read', 0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER])
+
+  return [
+    {
+      name: 'append',
+      calls: 150,
+      ours: () => store.messages.append('bench', message()),
+      raw: () => transaction([message()]),
+      target: 1.15,
+    },
+    {
+      name: '8 appends at once / one each',
+      calls: 20,
+      ours: () => Promise.all(many(8).map((item) => store.messages.append('bench', item))),
+      raw: () => {
+        for (const item of many(8)) transaction([item])
+      },
+      target: 0.5,
+    },
+    {
+      name: 'batch of 100',
+      calls: 4,
+      ours: () => store.messages.appendMany('bench', many(100)),
+      raw: () => transaction(many(100)),
+      target: 1.05,
+    },
+    {
+      name: 'get session',
+      calls: 2_000,
+      ours: () => store.sessions.get('read'),
+      raw: () => session.get(['read']),
+      target: 1.2,
+    },
+    { name: '200 messages', calls: 40, ours: () => store.messages.list('read'), raw: read, target: 1.1 },
+    {
+      name: 'conversation of 200',
+      calls: 40,
+      ours: () => store.messages.conversation('read'),
+      raw: read,
+      target: 1.1,
+    },
+  ]
+}
+
+/** Lists and look-ups in a file of many sessions. */
+export function listCases(store: StateStore, raw: Database.Database, sessions: number): Case[] {
+  const run = <Args extends object>(query: FixedQuery<Args, unknown>) => {
+    const statement = raw.prepare<unknown[], { id: string }>(query.sql)
+    return (args: Args) => statement.all(query.values(args))
+  }
+  const [byStart, byActivity, summary, preview] = [
+    run(pageIds.started),
+    run(pageIds.lastActive),
+    run(summaryOf),
+    run(previewOf),
+  ]
+  const page = (find: typeof byStart, ranges: [string, number][]) => {
+    const args = {
+      ranges: JSON.stringify(ranges),
+      time: Number.POSITIVE_INFINITY,
+      id: '',
+      within: 20,
+      limit: 20,
+      offset: 0,
+    }
+    return () => find(args).map(({ id }) => [summary({ id }), preview({ id })])
+  }
+  const list = (options: Parameters<StateStore['sessions']['list']>[0]) => (): Promise<SessionSummary[]> =>
+    store.sessions.list(options)
+  const id = raw.prepare('select id from sessions where id >= ? and id < ? limit 2')
+  const title = raw.prepare('select * from sessions where title = ?')
+  const middle = String(Math.floor(sessions / 2)).padStart(7, '0')
+  const calls = 40
+  return [
+    {
+      name: 'list roots',
+      calls,
+      ours: list({ show: 'roots' }),
+      raw: page(byStart, [
+        ['cli', 1],
+        ['telegram', 1],
+        ['rare', 1],
+      ]),
+    },
+    {
+      name: 'list by source',
+      calls,
+      ours: list({ source: 'telegram' }),
+      raw: page(byStart, [
+        ['telegram', 1],
+        ['telegram', 0],
+      ]),
+    },
+    {
+      name: 'list rare source',
+      calls,
+      ours: list({ source: 'rare' }),
+      raw: page(byStart, [
+        ['rare', 1],
+        ['rare', 0],
+      ]),
+    },
+    {
+      name: 'list by last activity',
+      calls,
+      ours: list({ orderBy: 'lastActive' }),
+      raw: page(
+        byActivity,
+        ['cli', 'telegram', 'rare'].flatMap(
+          (source) =>
+            [
+              [source, 1],
+              [source, 0],
+            ] as [string, number][],
+        ),
+      ),
+    },
+    {
+      name: 'look up an id prefix',
+      calls: 1_000,
+      ours: () => store.sessions.resolveId(`s${middle}`),
+      raw: () => id.all([`s${middle}`, `s${middle}\u{10ffff}`]),
+    },
+    {
+      name: 'look up a title',
+      calls: 1_000,
+      ours: () => store.titles.getSession(`title ${middle}`),
+      raw: () => title.get([`title ${middle}`]),
+    },
+  ]
+}
+
+/** A chain of 10,000 sessions and a tree of 100,000, against a recursive query without protection from circles. */
+export function lineageCases(store: StateStore, raw: Database.Database): Case[] {
+  const up = raw.prepare(`
+    with recursive line(id, parent_session_id) as (
+      select id, parent_session_id from sessions where id = ?
+      union all
+      select sessions.id, sessions.parent_session_id from line
+      join sessions on sessions.id = line.parent_session_id)
+    select id, parent_session_id from line`)
+  const down = raw.prepare(`
+    with recursive tree(id, parent_session_id) as (
+      select id, null from sessions where id = ?
+      union all
+      select sessions.id, sessions.parent_session_id from tree
+      join sessions on sessions.parent_session_id = tree.id)
+    select id, parent_session_id from tree`)
+  return [
+    {
+      name: 'ancestors, 10,000 deep',
+      calls: 1,
+      ours: () => store.lineage.ancestors('chain-9999'),
+      raw: () => up.all(['chain-9999']),
+      target: 2,
+    },
+    {
+      name: 'descendants, 100,000',
+      calls: 1,
+      ours: () => store.lineage.descendants('tree'),
+      raw: () => down.all(['tree']),
+      target: 2,
+    },
+  ]
+}

@@ -1,0 +1,129 @@
+/**
+ * npm run bench [-- --small] [-- --json FILE]: times the store against better-sqlite3 with the same SQL, in
+ * interleaved rounds, each group of cases in fresh processes; medians. A ratio of 1.00 is as fast as by hand.
+ */
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { makeLineage, makeOld, makeSessions, makeSmall } from './data.ts'
+import type { Measured } from './worker.ts'
+
+const { values: flags } = parseArgs({ options: { small: { type: 'boolean' }, json: { type: 'string' } } })
+const PROCESSES = flags.small ? 1 : 3
+const ROUNDS = flags.small ? 5 : 11
+const SIZES = flags.small ? [1_000, 10_000] : [1_000, 100_000]
+const OLD = flags.small ? 100 : 1_000
+
+interface Row extends Measured {
+  ratio: number
+  met: boolean | undefined
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'hermes-state-bench-'))
+const rows: Row[] = []
+try {
+  console.log(heading('microseconds a call'))
+  await group('small', makeSmall)
+  const [few, many] = SIZES as [number, number]
+  const before = await group(
+    String(few),
+    (path) => makeSessions(path, few),
+    `, ${few.toLocaleString('en')} sessions`,
+  )
+  const after = await group(
+    String(many),
+    (path) => makeSessions(path, many),
+    `, ${many.toLocaleString('en')}`,
+  )
+  for (const [index, { name, ours }] of after.entries())
+    if (name.startsWith('list')) {
+      const base = before[index]!.ours
+      report({
+        name: `${name.replace(/,.*/, '')}: ${many.toLocaleString('en')} / ${few.toLocaleString('en')}`,
+        ours,
+        raw: base,
+        target: 1.5,
+      })
+    }
+  await group('lineage', makeLineage)
+
+  await makeOld(join(folder, 'old.db'), OLD)
+  const pruned = Array.from({ length: PROCESSES }, () => {
+    cpSync(join(folder, 'old.db'), join(folder, 'prune.db'))
+    return run<{ seconds: number; deleted: number; longest_lock_ms: number }>(
+      'prune',
+      join(folder, 'prune.db'),
+      '',
+    )
+  })
+  const lock = median(pruned.map((result) => result.longest_lock_ms))
+  const seconds = median(pruned.map((result) => result.seconds))
+  console.log(
+    `prune of ${(OLD * 100).toLocaleString('en')} messages: ${seconds.toFixed(1)} s, longest lock ${lock.toFixed(0)} ms (at most 150) ${verdict(lock <= 150)}`,
+  )
+  if (flags.json)
+    writeFileSync(flags.json, JSON.stringify({ rows, prune: { seconds, longest_lock_ms: lock } }, null, 2))
+  if (lock > 150 || rows.some(({ met }) => met === false)) process.exitCode = 1
+} finally {
+  rmSync(folder, { recursive: true })
+}
+
+/** Makes a file, runs the group on two copies of it in fresh processes, and prints the medians. */
+async function group(name: string, make: (path: string) => Promise<void>, suffix = ''): Promise<Measured[]> {
+  const [ours, raw] = [join(folder, `${name}-ours.db`), join(folder, `${name}-raw.db`)]
+  await make(ours)
+  cpSync(ours, raw)
+  const runs = Array.from({ length: PROCESSES }, () => run<Measured[]>(name, ours, raw))
+  const first = runs[0] ?? []
+  return first.map((item, index) => {
+    // The run with the median ratio, so that both times come from the same process.
+    const sorted = runs.map((measured) => measured[index]!).sort((a, b) => a.ours / a.raw - b.ours / b.raw)
+    const measured = { ...sorted[Math.floor(sorted.length / 2)]!, name: item.name + suffix }
+    report(measured)
+    return measured
+  })
+}
+
+function run<Result>(group: string, ours: string, raw: string): Result {
+  const worker = fileURLToPath(new URL('worker.ts', import.meta.url))
+  const output = execFileSync(process.execPath, [
+    ...process.execArgv,
+    worker,
+    group,
+    String(ROUNDS),
+    ours,
+    raw,
+  ])
+  return JSON.parse(output.toString())
+}
+
+function report(measured: Measured): void {
+  const ratio = measured.ours / measured.raw
+  const met = measured.target === undefined ? undefined : ratio <= measured.target
+  rows.push({ ...measured, ratio, met })
+  const target = measured.target === undefined ? '' : `${measured.target.toFixed(2)}  ${verdict(met)}`
+  console.log(
+    [
+      measured.name.padEnd(38),
+      measured.ours.toFixed(1).padStart(11),
+      measured.raw.toFixed(1).padStart(11),
+      ratio.toFixed(2).padStart(7),
+      target.padStart(13),
+    ].join(''),
+  )
+}
+
+function heading(unit: string): string {
+  return `${unit.padEnd(38)}${'ours'.padStart(11)}${'raw'.padStart(11)}${'ratio'.padStart(7)}${'at most'.padStart(9)}`
+}
+
+function verdict(met: boolean | undefined): string {
+  return met ? 'ok' : 'MISSED'
+}
+
+function median(values: number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+}

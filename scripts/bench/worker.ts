@@ -1,0 +1,78 @@
+/** One fresh process of the benchmark: times its cases in interleaved rounds and prints them as JSON. */
+import { Worker } from 'node:worker_threads'
+import Database from 'better-sqlite3'
+import { openStateStore } from '../../src/index.ts'
+import { type Case, lineageCases, listCases, smallCases } from './cases.ts'
+
+export interface Measured {
+  name: string
+  /** Microseconds a call, medians over the rounds. */
+  ours: number
+  raw: number
+  target?: number
+}
+
+const [group, rounds, ours, rawPath] = process.argv.slice(2) as [string, string, string, string]
+const store = await openStateStore({ path: ours })
+if (group === 'prune') console.log(JSON.stringify(await prune()))
+else {
+  const raw = new Database(rawPath)
+  raw.pragma('synchronous = full')
+  raw.pragma('foreign_keys = on')
+  const cases =
+    group === 'small'
+      ? smallCases(store, raw)
+      : group === 'lineage'
+        ? lineageCases(store, raw)
+        : listCases(store, raw, Number(group))
+  const measured: Measured[] = []
+  for (const item of cases) measured.push(await measure(item, Number(rounds)))
+  console.log(JSON.stringify(measured))
+  raw.close()
+}
+await store.close()
+
+async function measure({ name, calls, ours, raw, target }: Case, rounds: number): Promise<Measured> {
+  const times: { ours: number[]; raw: number[] } = { ours: [], raw: [] }
+  for (let round = -2; round < rounds; round++)
+    for (const side of round % 2 ? (['ours', 'raw'] as const) : (['raw', 'ours'] as const)) {
+      const started = performance.now()
+      if (side === 'ours') for (let call = 0; call < calls; call++) await ours()
+      else for (let call = 0; call < calls; call++) raw()
+      // The first rounds warm up.
+      if (round >= 0) times[side].push(((performance.now() - started) * 1_000) / calls)
+    }
+  return { name, ours: median(times.ours), raw: median(times.raw), target }
+}
+
+/** Prunes everything, while a thread of another connection takes the write lock again and again. */
+async function prune(): Promise<{ seconds: number; deleted: number; longest_lock_ms: number }> {
+  const other = new Worker(
+    `const { parentPort, workerData } = require('node:worker_threads')
+     const db = require('better-sqlite3')(workerData, { timeout: 60000 })
+     let longest = 0
+     let stop = false
+     parentPort.on('message', () => { stop = true })
+     function turn() {
+       const started = performance.now()
+       db.exec('begin immediate; commit')
+       longest = Math.max(longest, performance.now() - started)
+       if (stop) { db.close(); parentPort.postMessage(longest); parentPort.close() }
+       else setTimeout(turn, 1)
+     }
+     parentPort.postMessage(0)
+     turn()`,
+    { eval: true, workerData: store.info.path },
+  )
+  await new Promise((resolve) => other.once('message', resolve))
+  const started = performance.now()
+  const { deleted } = await store.sessions.prune({ olderThanDays: 1 })
+  const seconds = (performance.now() - started) / 1_000
+  const longest = new Promise<number>((resolve) => other.once('message', resolve))
+  other.postMessage('stop')
+  return { seconds, deleted, longest_lock_ms: await longest }
+}
+
+function median(values: number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+}
