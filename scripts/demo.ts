@@ -10,9 +10,11 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import {
   type ConversationMessage,
+  type NewMessage,
   openStateStore,
   type SessionSummary,
   type StateStore,
+  type Usage,
 } from '../src/index.ts'
 import { readConversations } from '../src/transfer/read-conversations.ts'
 import { clip, heading, indented } from './terminal.ts'
@@ -54,14 +56,18 @@ async function fill(path: string, files: string[]): Promise<string> {
   for (const file of files) {
     const started = performance.now()
     const imported = { sessions: 0, messages: 0 }
-    for await (const { messages, source_format, model, system_prompt, tools } of readConversations(file)) {
+    for await (const conversation of readConversations(file)) {
+      const { messages, source_format, source, model, title, system_prompt, tools } = conversation
       const id = await store.sessions.create({
-        source: source_format,
+        source: source ?? source_format,
         model,
         system_prompt,
         model_config: tools === undefined ? null : { tools },
       })
       await store.messages.appendMany(id, messages)
+      if (title !== undefined) await store.titles.setIfEmpty(id, title)
+      // What an agent does after each call of a model: adds what this call used.
+      for (const delta of callsOf(messages)) await store.usage.add(id, delta)
       imported.sessions++
       imported.messages += messages.length
       if (messages.length > longest.messages) longest = { id, messages: messages.length }
@@ -86,6 +92,7 @@ async function compress(store: StateStore, id: string): Promise<string> {
   const session = await store.sessions.get(id)
   if (!session) throw new Error('The files hold no conversation: give files with messages in them.')
   const recent = await store.messages.list(id, { latest: KEPT })
+  if (session.title === null) await store.titles.setIfEmpty(id, 'The longest session')
   return store.transaction(async (tx) => {
     await tx.sessions.end(id, 'compression')
     const continuation = await tx.sessions.create({
@@ -96,8 +103,34 @@ async function compress(store: StateStore, id: string): Promise<string> {
     })
     const summary = `[Summary of ${session.message_count - recent.length} earlier messages, kept in session ${id}]`
     await tx.messages.appendMany(continuation, [{ role: 'user', content: summary }, ...recent])
+    await tx.titles.setIfEmpty(continuation, (await tx.titles.get(id)) ?? '')
+    // The other way to count: an agent that keeps totals itself sets them.
+    await tx.usage.set(continuation, totalOf(callsOf(recent)))
     return continuation
   })
+}
+
+/** Tokens of each call of the model, at four characters a token, and their cost at $1 and $4 a million. */
+function callsOf(messages: readonly NewMessage[]): Required<Tokens>[] {
+  let read = 0
+  return messages.flatMap(({ role, content, reasoning, tool_calls }) => {
+    const tokens = Math.ceil(JSON.stringify([content, reasoning, tool_calls]).length / 4)
+    const input_tokens = read
+    read += tokens
+    if (role !== 'assistant') return []
+    return [{ input_tokens, output_tokens: tokens, estimated_cost_usd: (input_tokens + 4 * tokens) / 1e6 }]
+  })
+}
+
+type Tokens = Pick<Usage, 'input_tokens' | 'output_tokens' | 'estimated_cost_usd'>
+
+function totalOf(calls: Required<Tokens>[]): Tokens {
+  const sum = (name: keyof Tokens) => calls.reduce((total, call) => total + call[name], 0)
+  return {
+    input_tokens: sum('input_tokens'),
+    output_tokens: sum('output_tokens'),
+    estimated_cost_usd: sum('estimated_cost_usd'),
+  }
 }
 
 /** The second process: everything below comes from the file. */
@@ -113,6 +146,24 @@ async function show(path: string, continuation: string): Promise<void> {
   for (const message of conversation.slice(0, 8)) console.log(indented(message.role, said(message)))
   if (conversation.length > 8) console.log(`… ${conversation.length - 8} more`)
 
+  heading('Its lineage')
+  for (const { id } of (await store.lineage.ancestors(continuation)).reverse()) await relative(store, id)
+  await relative(store, continuation)
+
+  heading('Tokens by model, the most expensive first')
+  for (const {
+    model,
+    sessions,
+    input_tokens,
+    output_tokens,
+    estimated_cost_usd,
+  } of await store.usage.byModel())
+    console.log(
+      `${clip(model ?? '(no model given)', 26)}${String(sessions).padStart(5)} sessions` +
+        `${input_tokens.toLocaleString('en').padStart(13)} in${output_tokens.toLocaleString('en').padStart(11)} out` +
+        `  $${estimated_cost_usd.toFixed(4)}`,
+    )
+
   for (const query of ['docker OR error', '翻译 OR 天气 OR 备份', '🚀']) {
     const hits = await store.search.messages(query, { limit: 100 })
     heading(`Search for ${query}: ${hits.length === 100 ? 'over 99' : hits.length} hits`)
@@ -121,11 +172,19 @@ async function show(path: string, continuation: string): Promise<void> {
   }
 }
 
-function line({ id, source, started_at, message_count, preview }: SessionSummary): string {
-  const started = new Date(started_at * 1000).toISOString().slice(0, 16).replace('T', ' ')
-  return [id.slice(0, 8), started, clip(source, 9), String(message_count).padStart(4), clip(preview, 37)].join(
-    '  ',
+async function relative(store: StateStore, id: string): Promise<void> {
+  const session = await store.sessions.get(id)
+  if (!session) return
+  const { title, end_reason, message_count, input_tokens, output_tokens } = session
+  const tokens = (input_tokens + output_tokens).toLocaleString('en')
+  console.log(
+    `${id.slice(0, 8)}  ${clip(title ?? '', 32)}${String(message_count).padStart(4)} msgs` +
+      `${tokens.padStart(8)} tokens  ${end_reason ?? 'open'}`,
   )
+}
+
+function line({ id, source, message_count, title, preview }: SessionSummary): string {
+  return `${id.slice(0, 8)}  ${clip(source, 9)}${String(message_count).padStart(4)}  ${clip(title ?? '', 26)}  ${clip(preview, 26)}`
 }
 
 function said({ content, tool_calls, reasoning }: ConversationMessage): string {
