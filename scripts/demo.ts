@@ -81,9 +81,7 @@ async function fill(path: string, files: string[]): Promise<string> {
     )
   }
   const continuation = await compress(store, longest.id)
-  console.log(
-    `Compressed the longest session (${longest.messages} messages) into a continuation that keeps the last ${KEPT}`,
-  )
+  console.log(`Compressed the longest session (${longest.messages} messages); its continuation keeps ${KEPT}`)
   return continuation
 }
 

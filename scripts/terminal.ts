@@ -26,9 +26,16 @@ export function heading(text: string): void {
 export function indented(label: string, text: string): string {
   const width = COLUMNS - INDENT
   const lines = wrapAnsi(flat(text), width, { hard: true }).split('\n')
-  if (lines.length > MAX_LINES) lines.splice(MAX_LINES - 1, lines.length, clip(lines.slice(MAX_LINES - 1, MAX_LINES + 1).join(' '), width))
+  if (lines.length > MAX_LINES)
+    lines.splice(
+      MAX_LINES - 1,
+      lines.length,
+      clip(lines.slice(MAX_LINES - 1, MAX_LINES + 1).join(' '), width),
+    )
   const [first = '', ...rest] = lines.map((line) => line.trimEnd())
-  return [clip(label, INDENT - 1), ` ${first}`, ...rest.map((line) => `\n${' '.repeat(INDENT)}${line}`)].join('')
+  return [clip(label, INDENT - 1), ` ${first}`, ...rest.map((line) => `\n${' '.repeat(INDENT)}${line}`)].join(
+    '',
+  )
 }
 
 function flat(text: string): string {
