@@ -22,6 +22,9 @@ import { clip, heading, indented } from './terminal.ts'
 const SAMPLE = fileURLToPath(new URL('sample/conversations.json', import.meta.url))
 const KEPT = 4
 
+// `npm run demo | head` closes the pipe: that is no error.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+
 const [first, ...rest] = process.argv.slice(2)
 if (first === '--show') await show(rest[0] ?? '', rest[1] ?? '')
 else await demo(first === undefined ? [SAMPLE] : [first, ...rest])
@@ -49,9 +52,7 @@ async function demo(files: string[]): Promise<void> {
 /** Imports the files, compresses the longest session, and returns the id of its continuation. */
 async function fill(path: string, files: string[]): Promise<string> {
   await using store = await openStateStore({ path })
-  console.log(
-    `Created ${path} (Hermes schema ${store.info.schemaVersion}, journal mode ${store.info.journalMode})`,
-  )
+  console.log(`Created ${path} with Hermes schema ${store.info.schemaVersion}`)
   let longest = { id: '', messages: 0 }
   for (const file of files) {
     const started = performance.now()
