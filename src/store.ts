@@ -2,7 +2,6 @@ import { Kysely, type Transaction } from 'kysely'
 import type { Connection } from './database/connection.ts'
 import { stateDialect } from './database/dialect.ts'
 import type { Executor } from './database/executor.ts'
-import { flushAtExit } from './database/exit.ts'
 import { QueueDriver } from './database/queue-driver.ts'
 import type { StateDatabase } from './database/schema.ts'
 import { WriteQueue } from './database/write-queue.ts'
@@ -59,13 +58,11 @@ export class StateStore {
 
   readonly #queue: WriteQueue
   readonly #context: { events: EventHandler; additions: boolean }
-  readonly #forget: () => void
 
   /** @internal */
   constructor(connection: Connection, info: StoreInfo, busyTimeout: number, events: EventHandler) {
     this.info = info
     this.#queue = new WriteQueue(connection, busyTimeout, events)
-    this.#forget = flushAtExit(this.#queue)
     this.#context = { events, additions: info.additions }
     this.db = new Kysely({ dialect: stateDialect(new QueueDriver(this.#queue)) })
     const { sessions, titles, lineage, messages, usage, search } = this.#repositories(this.#queue)
@@ -104,7 +101,6 @@ export class StateStore {
    */
   async close(): Promise<void> {
     await this.#queue.close()
-    this.#forget()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

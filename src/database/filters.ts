@@ -27,5 +27,5 @@ export function headOfContent(length: number): RawBuilder<string | null> {
 /** How many tool calls the selected messages make; broken JSON counts as none. */
 export function toolCalls(): RawBuilder<number> {
   const column = sql.ref('messages.tool_calls')
-  return sql`coalesce(sum(case when json_valid(${column}) and json_type(${column}) = 'array' then json_array_length(${column}) else 0 end), 0)`
+  return sql`coalesce(sum(case when json_valid(${column}) = 0 then 0 when json_type(${column}) = 'array' then json_array_length(${column}) else 0 end), 0)`
 }

@@ -14,12 +14,16 @@ export function retryDelay(attempt: number): number {
  *
  * @throws StateStoreBusyError after `budget_ms`.
  */
-export async function patiently<T>(attempt: () => T, budget_ms: number, signal?: AbortSignal): Promise<T> {
+export async function patiently<T>(
+  attempt: () => T | Promise<T>,
+  budget_ms: number,
+  signal?: AbortSignal,
+): Promise<T> {
   const started = performance.now()
   for (let tries = 0; ; tries++) {
     signal?.throwIfAborted()
     try {
-      return attempt()
+      return await attempt()
     } catch (error) {
       if (!isBusy(error)) throw error
       const waited_ms = performance.now() - started

@@ -9,10 +9,11 @@ import {
 import type { EventHandler } from '../events.ts'
 import type { Connection } from './connection.ts'
 import type { Executor } from './executor.ts'
+import { flushAtExit } from './exit.ts'
 import { CHECKPOINT_EVERY_N_WRITES, TICK_BUDGET_MS, WAL_LIMIT_BYTES } from './limits.ts'
 import { OpenTransaction } from './open-transaction.ts'
 import { isBusy, toStoreError } from './sqlite-errors.ts'
-import { retryDelay } from './waiting.ts'
+import { patiently, retryDelay } from './waiting.ts'
 
 /** A write that waits for its turn. */
 interface Write {
@@ -54,6 +55,7 @@ export class WriteQueue implements Executor {
   readonly #events: EventHandler
   readonly #waiting: (Write | Turn)[] = []
   readonly #waitingReads: (() => void)[] = []
+  readonly #forget: () => void
   #draining = false
   #drained = Promise.resolve()
   #transaction: OpenTransaction | undefined
@@ -69,17 +71,27 @@ export class WriteQueue implements Executor {
     this.#connection = connection
     this.#busyTimeout = busyTimeout
     this.#events = events
+    this.#forget = flushAtExit(this)
   }
 
   async read<T>(body: (connection: Connection) => T): Promise<T> {
     this.#assertUsable()
-    // Reading now would show what an open transaction has not committed.
-    while (this.#connection.inTransaction)
-      await new Promise<void>((resolve) => this.#waitingReads.push(resolve))
+    const connection = this.#connection
     try {
-      return body(this.#connection)
+      if (!connection.inTransaction) return body(connection)
     } catch (error) {
-      throw toStoreError(error, this.#connection.path)
+      // A file in rollback-journal mode is locked while another process commits.
+      if (!isBusy(error)) throw toStoreError(error, connection.path)
+    }
+    try {
+      return await patiently(async () => {
+        // Reading now would show what an open transaction has not committed.
+        while (connection.inTransaction)
+          await new Promise<void>((resolve) => this.#waitingReads.push(resolve))
+        return body(connection)
+      }, this.#busyTimeout)
+    } catch (error) {
+      throw toStoreError(error, connection.path)
     }
   }
 
@@ -150,6 +162,7 @@ export class WriteQueue implements Executor {
     this.#closing = this.#drained.then(() => {
       if (!this.#connection.readonly) this.#checkpoint()
       this.#connection.close()
+      this.#forget()
     })
     return this.#closing
   }
