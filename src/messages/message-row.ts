@@ -1,7 +1,7 @@
 import { json, text } from '../database/cells.ts'
 import type { MessageRow } from '../database/schema.ts'
 import type { EventHandler } from '../events.ts'
-import type { ConversationMessage, Message, ToolCall } from './message-types.ts'
+import type { Message, ToolCall } from './message-types.ts'
 import { fromStoredContent } from './structured-content.ts'
 
 /** A row of `messages` with the JSON of its structured content. */
@@ -25,21 +25,6 @@ export function toMessage(row: StoredMessage, events: EventHandler): Message {
     reasoning_details: json(row.reasoning_details, 'reasoning_details', owner, events) ?? null,
     codex_reasoning_items: json(row.codex_reasoning_items, 'codex_reasoning_items', owner, events) ?? null,
   }
-}
-
-/** What a provider gets back of a message. */
-export function toConversationMessage(message: Message): ConversationMessage {
-  const { role, content, tool_call_id, tool_name, tool_calls } = message
-  const replay: ConversationMessage = { role, content }
-  if (tool_call_id) replay.tool_call_id = tool_call_id
-  if (tool_name) replay.tool_name = tool_name
-  if (tool_calls && tool_calls.length > 0) replay.tool_calls = tool_calls
-  if (role !== 'assistant') return replay
-  if (message.finish_reason) replay.finish_reason = message.finish_reason
-  if (message.reasoning) replay.reasoning = message.reasoning
-  if (message.reasoning_details !== null) replay.reasoning_details = message.reasoning_details
-  if (message.codex_reasoning_items !== null) replay.codex_reasoning_items = message.codex_reasoning_items
-  return replay
 }
 
 function contentOf(row: StoredMessage, events: EventHandler): Message['content'] {

@@ -4,7 +4,7 @@ import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import type { RepositoryContext } from '../database/repository.ts'
 import { SessionNotFoundError } from '../errors.ts'
 import { type Appended, addToCounters, appended, insert, reportAppended } from './append.ts'
-import { toConversationMessage } from './message-row.ts'
+import { mergeUserTurns, toConversationMessage } from './conversation.ts'
 import type { ConversationMessage, Message, NewMessage } from './message-types.ts'
 import { type CheckedMessage, checkMessage } from './message-values.ts'
 import { readMessage, readPage } from './read.ts'
@@ -175,9 +175,18 @@ export class MessageRepository {
     return executor.read((connection) => readMessage(connection, id, events))
   }
 
-  /** The messages of a session as a provider wants them back. `appendMany` takes the result. */
-  async conversation(sessionId: string): Promise<ConversationMessage[]> {
-    return (await this.list(sessionId)).map(toConversationMessage)
+  /**
+   * The messages of a session as a provider wants them back. `appendMany` takes the result.
+   *
+   * @param options.mergeUserTurns Make one message of user messages that follow each other, as providers that
+   * insist on turns need it after a lost answer. The stored messages stay as they are. Default false.
+   */
+  async conversation(
+    sessionId: string,
+    options: { mergeUserTurns?: boolean } = {},
+  ): Promise<ConversationMessage[]> {
+    const messages = (await this.list(sessionId)).map(toConversationMessage)
+    return options.mergeUserTurns ? mergeUserTurns(messages) : messages
   }
 
   /** How many messages a session has, or the whole file: counted, not read from the session's counter. */
