@@ -4,6 +4,12 @@ import type { EventHandler } from '../events.ts'
 import type { FixedQuery } from './fixed-query.ts'
 import { SLOW_QUERY_MS } from './limits.ts'
 
+/** What a statement without rows did. */
+export interface RunResult {
+  changes: number
+  lastInsertRowid: number | bigint
+}
+
 type Statement = Database.Statement<unknown[], unknown>
 
 /**
@@ -29,6 +35,7 @@ export class Connection {
   readonly #statements = new Map<string, Statement>()
   readonly #prepared = new Map<object, Prepared>()
 
+  /** @internal The types of better-sqlite3 are not ours to publish: users need not have them. */
   constructor(db: Database.Database, events: EventHandler) {
     this.#db = db
     this.#events = events
@@ -60,7 +67,7 @@ export class Connection {
     return rows.map((cells) => toRow(columns, cells)) as Row[]
   }
 
-  run<Args extends object>(query: FixedQuery<Args, unknown>, args: Args): Database.RunResult {
+  run<Args extends object>(query: FixedQuery<Args, unknown>, args: Args): RunResult {
     const { statement } = this.#fixed(query)
     const values = bindable(query.values(args))
     return this.#timed(query.sql, () => statement.run(values))

@@ -61,7 +61,11 @@ export function pendingMigrations(state: FileState, additions: boolean): string[
 /** The migrations a file has had, whether they are recorded in it or follow from its version. */
 export function executedIn(state: FileState): string[] {
   if (state.kind !== 'hermes') return []
-  return state.executed.length > 0 ? state.executed : HERMES_NAMES.slice(0, state.version)
+  // Of Hermes's own migrations the version decides: Hermes raises it without recording a migration here.
+  return [
+    ...HERMES_NAMES.slice(0, state.version),
+    ...state.executed.filter((name) => !HERMES_NAMES.includes(name)),
+  ]
 }
 
 /**
@@ -130,8 +134,8 @@ async function run(
   if (target === undefined || target === last) return report
 
   const db = new Kysely<unknown>({ dialect: stateDialect(bareDriver(connection)) })
-  if (state.kind === 'hermes' && state.executed.length === 0 && last !== undefined) {
-    // A file of Hermes's own: its migrations are recorded as done without running them.
+  if (state.kind === 'hermes' && last !== undefined && done.some((name) => !state.executed.includes(name))) {
+    // What Hermes itself has brought to the file is recorded as done without running it.
     const recorded = Object.fromEntries(done.map((name) => [name, { up: async () => {} }]))
     assertMigrated(await migratorOf(db, recorded).migrateTo(last), connection.path)
   }
@@ -141,7 +145,7 @@ async function run(
       db,
     )
 
-  if (report.from_version === 3 && target > HERMES_NAMES[3]!) report.untitled = duplicateTitles(connection)
+  if (report.from_version === 3 && target >= HERMES_NAMES[3]!) report.untitled = duplicateTitles(connection)
   const results = assertMigrated(await migratorOf(db, MIGRATIONS).migrateTo(target), connection.path)
   report.migrations = results.map(({ migrationName }) => migrationName)
   report.down = results.some(({ direction }) => direction === 'Down')

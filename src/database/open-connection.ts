@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, type Stats, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { CannotOpenError } from '../errors.ts'
@@ -21,12 +21,25 @@ export interface ConnectionOptions {
 
 /** The size of the file in bytes, or undefined where there is none. Never opens it. */
 export function fileSize(path: string): number | undefined {
-  const stats = statSync(path, { throwIfNoEntry: false })
+  const stats = statsOf(path)
   if (stats && !stats.isFile())
     throw new CannotOpenError(
       `'${path}' is not a file: give the path of a state.db, for example '${path}/state.db'.`,
     )
   return stats?.size
+}
+
+function statsOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })
+  } catch (error) {
+    throw new CannotOpenError(
+      `'${path}' cannot be reached: check the path, and that this user may enter its folders.`,
+      {
+        cause: error,
+      },
+    )
+  }
 }
 
 /** Makes an empty file that only its owner can read, in a folder of the same kind, unless it is there already. */
