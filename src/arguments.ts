@@ -11,9 +11,10 @@ export function checkId(value: unknown, name: string): string {
   return value
 }
 
+/** Text, half characters replaced as they are in the file. */
 export function checkText(value: unknown, name: string): string {
   if (typeof value !== 'string') throw new TypeError(`${name} must be a string, not ${shown(value)}.`)
-  return value
+  return value.toWellFormed()
 }
 
 /** Text with something in it: a source, a role, a reason. */

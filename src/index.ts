@@ -25,8 +25,8 @@ export type {
   MessageRepository,
 } from './messages/messages.ts'
 export { type OpenOptions, openStateStore } from './open.ts'
+export { containsCjk } from './search/characters.ts'
 export { sanitizeFts5Query } from './search/query.ts'
-export { containsCjk } from './search/scripts.ts'
 export type { SearchRepository } from './search/search.ts'
 export type { ContextMessage, SearchHit, SearchOptions } from './search/search-types.ts'
 export type { LineageRepository, Relative } from './sessions/lineage.ts'

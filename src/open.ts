@@ -23,6 +23,7 @@ import {
 import { patiently } from './database/waiting.ts'
 import { CannotOpenError, MigrationNeededError } from './errors.ts'
 import { type EventHandler, eventSink } from './events.ts'
+import { defineContains } from './search/contains.ts'
 import { StateStore } from './store.ts'
 
 export interface OpenOptions {
@@ -88,6 +89,7 @@ export async function openStateStore(options: OpenOptions = {}): Promise<StateSt
   const connection = await openConnection(connectionOptions)
   try {
     const migrations = readonly || pending.length === 0 ? [] : await upgrade(connection, options, events)
+    defineContains(connection)
     if (path !== MEMORY) reportFileMode(path, events)
     return new StateStore(connection, await describe(connection, migrations, events), busyTimeout, events)
   } catch (error) {

@@ -2,6 +2,7 @@ import { Kysely, type Transaction } from 'kysely'
 import type { Connection } from './database/connection.ts'
 import { stateDialect } from './database/dialect.ts'
 import type { Executor } from './database/executor.ts'
+import { TRANSACTION_LIMIT_MS } from './database/limits.ts'
 import { QueueDriver } from './database/queue-driver.ts'
 import type { StateDatabase } from './database/schema.ts'
 import { WriteQueue } from './database/write-queue.ts'
@@ -87,12 +88,14 @@ export class StateStore {
    * })
    */
   async transaction<T>(fn: (tx: StateTransaction) => Promise<T>): Promise<T> {
-    return this.db.transaction().execute(async (db) => {
-      const { transaction } = this.#queue
-      // Kysely calls this right after its driver began the transaction.
-      if (!transaction) throw new Error('No transaction is open.')
-      return Promise.race([fn({ ...this.#repositories(transaction), db }), transaction.expired])
-    })
+    return this.#queue.reserve(TRANSACTION_LIMIT_MS, () =>
+      this.db.transaction().execute(async (db) => {
+        const { transaction } = this.#queue
+        // Kysely calls this right after its driver began the transaction.
+        if (!transaction) throw new Error('No transaction is open.')
+        return Promise.race([fn({ ...this.#repositories(transaction), db }), transaction.expired])
+      }),
+    )
   }
 
   /**

@@ -99,6 +99,11 @@ export class Connection {
     this.#db.exec(sql)
   }
 
+  /** Gives the connection a function for its queries: the same result for the same values. */
+  define(name: string, fn: (...values: unknown[]) => unknown): void {
+    this.#db.function(name, { deterministic: true }, fn)
+  }
+
   begin(): void {
     this.#statement('begin immediate').run()
   }

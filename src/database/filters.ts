@@ -9,20 +9,23 @@ export function isOneOf(column: ColumnName, values: readonly string[]): RawBuild
   return sql`${sql.ref(column)} in (select value from json_each(${JSON.stringify(values)}))`
 }
 
-/** Whether a column holds the text somewhere, ASCII case aside. Wildcards in the text are plain characters. */
-export function containsText(column: ColumnName, text: string): RawBuilder<SqlBool> {
-  const pattern = `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`
-  return sql`coalesce(${sql.ref(column)}, '') like ${pattern} escape '\\'`
-}
-
 /**
- * The first `length` code points of `messages.content`, so that ten megabytes are not read for a preview; all
- * of it where it is structured content in Hermes's form, which only makes sense whole.
+ * The first `length` code points of `messages.content` behind leading white space, so that ten megabytes are
+ * not read for a preview; all of it where it has a NUL, which SQLite's text functions stop at.
  */
 export function headOfContent(length: number): RawBuilder<string | null> {
   const content = sql.ref('messages.content')
-  return sql`case when substr(${content}, 1, 6) = char(0) || 'json:' then ${content} else substr(${content}, 1, ${sql.lit(length)}) end`
+  return sql`case when instr(${content}, char(0)) then ${content} else substr(ltrim(${content}, ${WHITE_SPACE}), 1, ${sql.lit(length)}) end`
 }
+
+/** Whether `messages.content` has more than white space. */
+export function hasVisibleContent(): RawBuilder<SqlBool> {
+  const content = sql.ref('messages.content')
+  return sql`(instr(${content}, char(0)) or trim(${content}, ${WHITE_SPACE}) <> '')`
+}
+
+// SQLite's trim knows only the characters it is given: the white space of JavaScript's trim, and zero width.
+const WHITE_SPACE = sql`char(9, 10, 11, 12, 13, 32, 133, 160, 5760, 8192, 8193, 8194, 8195, 8196, 8197, 8198, 8199, 8200, 8201, 8202, 8203, 8232, 8233, 8239, 8287, 12288, 65279)`
 
 /** How many tool calls the selected messages make; broken JSON counts as none. */
 export function toolCalls(): RawBuilder<number> {

@@ -123,7 +123,7 @@ export class OpenTransaction implements Executor {
     if (this.#ended) throw this.#ended
     if (!this.#connection.inTransaction)
       throw new TransactionMisuseError(
-        'SQLite has rolled the transaction back after an error: let that error end the transaction, then start it again.',
+        'The transaction is no longer open: SQLite rolled it back after an error, or a statement ended it by hand. Let that end the callback, and start another transaction.',
       )
   }
 }

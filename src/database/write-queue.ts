@@ -39,6 +39,8 @@ const isWrite = (entry: Write | Turn | undefined): entry is Write => entry !== u
 interface Scope {
   queue: WriteQueue
   transaction: OpenTransaction | undefined
+  /** A turn that was taken before Kysely asked for one. */
+  reserved: Promise<OpenTransaction> | undefined
   outer: Scope | undefined
 }
 
@@ -130,12 +132,25 @@ export class WriteQueue implements Executor {
   }
 
   /**
+   * Takes a turn now for the transaction that `run` will enter. Kysely asks for it some ticks later, when calls
+   * made after this one would already be in line.
+   */
+  reserve<T>(limit_ms: number, run: () => Promise<T>): Promise<T> {
+    const reserved = this.begin(limit_ms)
+    // Whoever enters it hears of a failure.
+    reserved.catch(() => {})
+    return enclosing.run({ queue: this, transaction: undefined, reserved, outer: enclosing.getStore() }, run)
+  }
+
+  /**
    * Like `begin`, for a caller whose own code runs inside the transaction: calls of that code on the outer
    * store, which would wait for the transaction that waits for them, are refused from here on.
    */
   enter(limit_ms: number): Promise<OpenTransaction> {
-    const scope: Scope = { queue: this, transaction: undefined, outer: enclosing.getStore() }
-    const transaction = this.begin(limit_ms).then((opened) => {
+    const outer = enclosing.getStore()
+    const scope: Scope = { queue: this, transaction: undefined, reserved: undefined, outer }
+    const turn = outer?.queue === this && outer.reserved ? outer.reserved : this.begin(limit_ms)
+    const transaction = turn.then((opened) => {
       scope.transaction = opened
       return opened
     })

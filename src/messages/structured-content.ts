@@ -19,19 +19,20 @@ export interface StoredContent {
 
 export function toStoredContent(content: unknown, path: string, additions: boolean): StoredContent {
   if (content === undefined || content === null) return { content: null, structured: null }
-  if (typeof content === 'string') {
-    // The JSON of a string keeps a lone surrogate as an escape; stored text would not.
-    const stored = content.startsWith(MARKER) ? MARKER + JSON.stringify(content.toWellFormed()) : content
-    return { content: stored, structured: null }
-  }
+  if (typeof content === 'string') return { content: toStoredText(content), structured: null }
   if (!isStructured(content))
     throw new TypeError(
       `${path} must be a string, an array of parts, an object or null, not a ${typeof content}.`,
     )
   const json = toJson(content, path)
   return additions
-    ? { content: visibleText(content), structured: json }
+    ? { content: toStoredText(visibleText(content)), structured: json }
     : { content: MARKER + json, structured: null }
+}
+
+function toStoredText(text: string): string {
+  // The JSON of a string keeps a lone surrogate as an escape; stored text would not.
+  return text.startsWith(MARKER) ? MARKER + JSON.stringify(text.toWellFormed()) : text
 }
 
 /**

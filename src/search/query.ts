@@ -1,4 +1,4 @@
-import { containsCjk, WORD_CHARACTER } from './scripts.ts'
+import { containsCjk, SEPARATOR, WORD_CHARACTER } from './characters.ts'
 
 /** A query as it was understood. */
 export type QueryTree =
@@ -25,8 +25,9 @@ const MAX_TERMS = 64
 const OPERATORS = new Set<string>(['AND', 'OR', 'NOT'] satisfies Operator[])
 const FTS5_KEYWORDS = new Set(['AND', 'OR', 'NOT', 'NEAR'])
 
-/** White space, and characters of no width, which part words in texts too. */
-const SEPARATOR = /[\s\0\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff]/u
+const PUNCTUATION =
+  '[!-/:-@[-`{-~\\s¡-©«-±´¶-¸»¿\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u3011\u3014-\u301f！-／：-＠［-｀｛-･]'
+const EDGE_PUNCTUATION = new RegExp(`^${PUNCTUATION}+|${PUNCTUATION}+$`, 'g')
 const BARE_WORD = /^(?:[A-Za-z0-9_]|[^\p{ASCII}])+$/u
 
 /**
@@ -106,16 +107,10 @@ function tokenize(query: string): Token[] {
 
 function addTerm(tokens: Token[], written: string, prefix: boolean): void {
   const spaced = written.split(SEPARATOR).filter(Boolean).join(' ')
-  const text = WORD_CHARACTER.test(spaced) ? trimPunctuation(spaced) : spaced
+  // Only what FTS5 surely parts words at may be trimmed: `rust🦀` is one word to it.
+  const text = WORD_CHARACTER.test(spaced) ? spaced.replaceAll(EDGE_PUNCTUATION, '') : spaced
   if (text === '') return
   tokens.push({ kind: 'term', text, prefix, indexed: WORD_CHARACTER.test(text) && !containsCjk(text) })
-}
-
-function trimPunctuation(text: string): string {
-  const characters = Array.from(text)
-  const first = characters.findIndex((character) => WORD_CHARACTER.test(character))
-  const last = characters.findLastIndex((character) => WORD_CHARACTER.test(character))
-  return characters.slice(first, last + 1).join('')
 }
 
 function parse(tokens: Token[]): QueryTree | undefined {

@@ -2,10 +2,11 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { checkCount, checkText, checkTextList } from '../arguments.ts'
 import { text } from '../database/cells.ts'
 import type { Connection } from '../database/connection.ts'
-import { containsText, headOfContent, isOneOf } from '../database/filters.ts'
+import { headOfContent, isOneOf } from '../database/filters.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import type { RepositoryContext } from '../database/repository.ts'
 import { visibleStored } from '../messages/structured-content.ts'
+import { containsText } from './contains.ts'
 import { isIndexed, parseQuery, type QueryTree, renderFts5, wantedTerms } from './query.ts'
 import type { ContextMessage, SearchHit, SearchOptions } from './search-types.ts'
 import { substringSnippet } from './snippet.ts'
@@ -121,7 +122,7 @@ function filtered({ sources, excludeSources, roles, limit, offset }: Filters) {
 }
 
 function condition(tree: QueryTree): RawBuilder<SqlBool> {
-  if (tree.kind === 'term') return containsText('messages.content', tree.text)
+  if (tree.kind === 'term') return containsText(tree.text)
   if (tree.kind === 'not') return sql`(${condition(tree.keep)} and not ${condition(tree.drop)})`
   return sql`(${sql.join(tree.items.map(condition), tree.kind === 'and' ? sql` and ` : sql` or `)})`
 }

@@ -1,8 +1,7 @@
-import { sql } from 'kysely'
 import { checkCount, checkId, checkObject, checkText, checkTextList, checkTime } from '../arguments.ts'
 import { text } from '../database/cells.ts'
 import type { Connection } from '../database/connection.ts'
-import { headOfContent } from '../database/filters.ts'
+import { hasVisibleContent, headOfContent } from '../database/filters.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import { pageIds, readSources, type SessionOrder } from '../database/session-pages.ts'
 import type { EventHandler } from '../events.ts'
@@ -42,8 +41,7 @@ export const previewOf = fixedQuery((param: Param<{ id: string }>) =>
     .select(headOfContent(PREVIEW_SOURCE_LENGTH).as('content'))
     .where('session_id', '=', param('id'))
     .where('role', '=', 'user')
-    // SQLite's trim knows only the characters it is given: the white space of JavaScript's trim.
-    .where(sql`trim(content, char(9, 10, 11, 12, 13, 32, 160, 8203, 8232, 8233, 12288, 65279))`, '<>', '')
+    .where(hasVisibleContent())
     .orderBy('id')
     .limit(1),
 )

@@ -1,5 +1,5 @@
-/** Letters, digits and marks: what words are made of. */
-export const WORD_CHARACTER = /[\p{L}\p{N}\p{M}\p{Co}]/u
+/** What makes the word index see a word: a letter or a digit. */
+export const WORD_CHARACTER = /[\p{L}\p{N}\p{Co}]/u
 
 /** Characters of scripts that put no spaces between words, or glue particles to them. */
 const UNSEGMENTED =
@@ -12,3 +12,9 @@ const UNSEGMENTED =
 export function containsCjk(text: string): boolean {
   return UNSEGMENTED.test(text)
 }
+
+/**
+ * White space, and the characters of no width that FTS5 parts words at. It knows Unicode 6.1: to it, later ones
+ * (U+061C, U+2066 to U+2069) and later emoji are letters.
+ */
+export const SEPARATOR = /[\s\0\u00ad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u206a-\u206f\ufeff]/u
