@@ -20,6 +20,7 @@ import {
   openConnection,
   reportFileMode,
 } from './database/open-connection.ts'
+import { needsRecovery, toStoreError } from './database/sqlite-errors.ts'
 import { patiently } from './database/waiting.ts'
 import { CannotOpenError, MigrationNeededError } from './errors.ts'
 import { type EventHandler, eventSink } from './events.ts'
@@ -112,13 +113,25 @@ function resolvePath(path: string | undefined): string {
 
 /** What an existing file is, found out before anything could write to it. */
 async function look(options: ConnectionOptions): Promise<FileState> {
-  const connection = await openConnection({ ...options, readonly: true })
+  const connection = await openToLook(options)
   try {
     const state = await patiently(() => inspect(connection), options.busyTimeout, options.signal)
     await assertUsable(state, options.path)
     return state
+  } catch (error) {
+    throw toStoreError(error, options.path)
   } finally {
     connection.close()
+  }
+}
+
+async function openToLook(options: ConnectionOptions): Promise<Connection> {
+  try {
+    return await openConnection({ ...options, readonly: true })
+  } catch (error) {
+    // A process died while it wrote: the file can only be read after SQLite has rolled that back.
+    if (options.readonly || !needsRecovery(error)) throw error
+    return openConnection({ ...options, onlyLooking: true })
   }
 }
 

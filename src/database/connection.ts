@@ -49,6 +49,10 @@ export class Connection {
     return this.#db.readonly
   }
 
+  get isOpen(): boolean {
+    return this.#db.open
+  }
+
   get inTransaction(): boolean {
     return this.#db.inTransaction
   }

@@ -13,6 +13,8 @@ export const MEMORY = ':memory:'
 export interface ConnectionOptions {
   path: string
   readonly: boolean
+  /** Change nothing about the file: SQLite may still roll back what a crashed process left half written. */
+  onlyLooking?: boolean
   synchronous: 'full' | 'normal'
   busyTimeout: number
   signal: AbortSignal | undefined
@@ -98,13 +100,13 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   }
 }
 
-function configure(db: Database.Database, { readonly, synchronous }: ConnectionOptions): void {
+function configure(db: Database.Database, { readonly, onlyLooking, synchronous }: ConnectionOptions): void {
   // What the schema of somebody's file says must not run functions with side effects.
   db.pragma('trusted_schema = off')
   db.pragma('foreign_keys = on')
   // Reads the file: from here on it is known to be a database.
   const mode = db.pragma('journal_mode', { simple: true })
-  if (readonly) return
+  if (readonly || onlyLooking) return
   if (mode !== 'wal') db.pragma('journal_mode = wal')
   // better-sqlite3 is compiled for NORMAL, which may lose the last commits in a power cut.
   db.pragma(`synchronous = ${synchronous}`)

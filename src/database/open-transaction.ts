@@ -65,6 +65,7 @@ export class OpenTransaction implements Executor {
 
   commit(commit: () => Promise<void>): Promise<void> {
     return this.#next(async () => {
+      clearTimeout(this.#timer)
       await commit()
       this.#end(
         new TransactionMisuseError('The transaction has been committed: start another one for further work.'),

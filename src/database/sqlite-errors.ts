@@ -17,11 +17,22 @@ export function isBusy(error: unknown): boolean {
   return sqliteCode(error)?.startsWith('SQLITE_BUSY') ?? false
 }
 
+/** Whether a read-only connection found a file that must be recovered after a crash before it can be read. */
+export function needsRecovery(error: unknown): boolean {
+  const code = sqliteCode(error instanceof ReadonlyStoreError ? error.cause : error)
+  return code === 'SQLITE_READONLY_ROLLBACK' || code === 'SQLITE_READONLY_RECOVERY'
+}
+
 /** The error a caller of the package sees: SQLite's errors get a class and a sentence, others pass. */
 export function toStoreError(error: unknown, path: string): unknown {
   const code = sqliteCode(error)
   if (code === undefined || !(error instanceof Error)) return error
   const cause = { cause: error }
+  if (code === 'SQLITE_READONLY_ROLLBACK' || code === 'SQLITE_READONLY_RECOVERY')
+    return new ReadonlyStoreError(
+      `'${path}' was left half written by a process that died: open it once without readonly, so that SQLite can recover it.`,
+      cause,
+    )
   if (code.startsWith('SQLITE_READONLY'))
     return new ReadonlyStoreError(
       `'${path}' cannot be written (${error.message}): check the permissions of the file and its folder, or open it with readonly: true.`,

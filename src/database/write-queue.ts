@@ -44,7 +44,10 @@ interface Scope {
   outer: Scope | undefined
 }
 
-const enclosing = new AsyncLocalStorage<Scope>()
+const enclosing = new AsyncLocalStorage<Scope | undefined>()
+// Begins to follow asynchronous code now: what is under way when the first scope is entered must not seem to be
+// inside of it.
+enclosing.enterWith(undefined)
 
 /**
  * The store's one line of writes on its one connection. Writes that arrive in the same tick share a
@@ -90,6 +93,7 @@ export class WriteQueue implements Executor {
         // Reading now would show what an open transaction has not committed.
         while (connection.inTransaction)
           await new Promise<void>((resolve) => this.#waitingReads.push(resolve))
+        if (!connection.isOpen) throw new StateStoreClosedError()
         return body(connection)
       }, this.#busyTimeout)
     } catch (error) {
@@ -284,11 +288,12 @@ export class WriteQueue implements Executor {
   }
 
   /**
-   * Opens a transaction for the entry at the head, and for the writes right behind it. False when there is
-   * none: those whose time was spent have been rejected, or all of them if SQLite refused.
+   * Opens a transaction for the entry at the head, and for the writes right behind it. False when nothing of
+   * that kind is at the head any more: what had waited too long was rejected, or all of it if SQLite refused.
    */
   async #begin(): Promise<boolean> {
     const first = performance.now()
+    const forWrites = isWrite(this.#waiting[0])
     for (let tries = 0; ; tries++) {
       try {
         this.#connection.begin()
@@ -304,7 +309,8 @@ export class WriteQueue implements Executor {
       } catch (error) {
         const busy = isBusy(error)
         const now = performance.now()
-        for (const entry of this.#head()) {
+        // A lock holds up everybody in line; any other refusal is for those it was tried for.
+        for (const entry of busy ? [...this.#waiting] : this.#head()) {
           entry.blockedSince ??= now
           const waited_ms = now - entry.blockedSince
           if (busy && waited_ms < this.#busyTimeout) continue
@@ -315,7 +321,7 @@ export class WriteQueue implements Executor {
               : toStoreError(error, this.#connection.path),
           )
         }
-        if (this.#head().length === 0) return false
+        if (this.#waiting.length === 0 || isWrite(this.#waiting[0]) !== forWrites) return false
       }
       await delay(retryDelay(tries))
     }

@@ -209,7 +209,7 @@ describe('while another process holds the write lock', () => {
       () => store.transaction((tx) => tx.messages.append('s', user('late'))),
     ],
   ]
-  it.each(first)('%s lands though %s before it gave up', async (_, __, early, late) => {
+  it.each(first)('%s lands though %s before it gave up', { timeout: 10_000 }, async (_, __, early, late) => {
     await open(300)
     const lost = early().catch((error) => error)
     await delay(200)

@@ -86,11 +86,14 @@ describe('while a transaction waits', () => {
   })
 })
 
-it('appends of code that was there before the first transaction of the process are not taken for its own', async () => {
-  // In a process of its own: the first transaction of all is meant.
-  const child = await start('first-transaction.mjs')
-  expect(JSON.parse(await child.ask('go', 'outcomes'))).toEqual({ timer: ['stored'], loop: ['stored'] })
-})
+it.each(['store', 'store.db'])(
+  'appends of code that is under way are not taken for those of the first transaction of a process, of %s',
+  async (way) => {
+    // In a process of its own: the first transaction of all is meant.
+    const child = await start('first-transaction.mjs', way)
+    expect(JSON.parse(await child.ask('go', 'outcomes'))).toEqual({ timer: ['stored'], loop: ['stored'] })
+  },
+)
 
 describe('iterating while messages are appended', () => {
   it('gives every message that was there, then a prefix of the rest, in order', async () => {

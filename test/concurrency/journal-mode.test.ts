@@ -225,3 +225,15 @@ it('without WAL, a read waits for another process that commits', async () => {
   await other.ask('commit')
   expect(await outcome).toBe('read')
 })
+
+it('without WAL, a read that waits when the store is closed says so', async () => {
+  const { store, other } = await openWithoutWal()
+  await other.ask('begin exclusive')
+  const outcome = store.messages.count('s').then(
+    () => 'read',
+    (error) => error.name,
+  )
+  await store.close()
+  await other.ask('commit')
+  expect(['read', 'StateStoreClosedError']).toContain(await outcome)
+})

@@ -109,8 +109,8 @@ function writeVersion1(path: string): void {
   db.exec(schema)
   db.exec(`
     insert into schema_version (version) values (1);
-    insert into sessions (id, source, started_at, message_count) values ('old', 'cli', 1000, 20000);
-    with recursive n(n) as (select 1 union all select n + 1 from n where n < 20000)
+    insert into sessions (id, source, started_at, message_count) values ('old', 'cli', 1000, 10000);
+    with recursive n(n) as (select 1 union all select n + 1 from n where n < 10000)
     insert into messages (session_id, role, content, timestamp) select 'old', 'user', 'walrus ' || n, 1000 + n from n;
   `)
   db.close()
@@ -133,7 +133,7 @@ it('killed while a file of schema 1 is opened and migrated: the next one finds i
   expect(migrations).toContain('006_reasoning')
 
   let interrupted = 0
-  const rounds = 8
+  const rounds = 6
   for (let round = 0; round < rounds; round++) {
     const path = join(folder, `round-${round}.db`)
     copyFileSync(original, path)
@@ -151,7 +151,7 @@ it('killed while a file of schema 1 is opened and migrated: the next one finds i
     const store = await openForTest({ path })
     expect(store.info).toMatchObject({ schemaVersion: 6, additions: true, journalMode: 'wal' })
     expect(store.info.migrations).toEqual(version?.version === 1 ? migrations : [])
-    expect(await store.messages.count('old')).toBe(20_000)
+    expect(await store.messages.count('old')).toBe(10_000)
     expect((await store.search.messages('walrus 777')).map(({ id }) => id)).toEqual([777])
     await store.messages.append('old', { role: 'user', content: 'new', timestamp: 2000 })
     await store.close()

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { openStateStore } from '../../../dist/src/index.js'
 import { ready, say } from './lines.mjs'
 
+const [way] = process.argv.slice(2)
 await ready()
 const store = await openStateStore({ path: ':memory:' })
 await store.sessions.create({ id: 's', source: 'cli' })
@@ -25,8 +26,9 @@ const loop = (async () => {
   }
 })()
 
-await store.transaction(async (tx) => {
-  await tx.messages.append('s', { role: 'user', content: 'inside' })
+const transact =
+  way === 'store.db' ? (fn) => store.db.transaction().execute(fn) : (fn) => store.transaction(fn)
+await transact(async () => {
   const enough = Object.values(appends).map(({ length }) => length + 5)
   while (Object.values(appends).some(({ length }, index) => length < enough[index])) await delay(1)
 })
