@@ -13,11 +13,16 @@ export function flushAtExit(queue: WriteQueue): () => void {
 }
 
 function flushAll(): void {
-  for (const queue of open)
-    try {
-      queue.flushAtExit()
-    } catch (error) {
-      // Nobody is left to reject to.
-      console.error('hermes-state: writes that were still queued when the process exited are lost.', error)
-    }
+  // Two stores of one file must not wait for each other's transaction.
+  for (const queue of open) attempt(() => queue.abandonAtExit())
+  for (const queue of open) attempt(() => queue.flushAtExit())
+}
+
+function attempt(work: () => void): void {
+  try {
+    work()
+  } catch (error) {
+    // Nobody is left to reject to.
+    console.error('hermes-state: writes that were still queued when the process exited are lost.', error)
+  }
 }

@@ -39,7 +39,13 @@ export function inspect(connection: Connection): FileState {
     (row) => row.version,
   )
   const [version] = versions
-  if (versions.length !== 1 || typeof version !== 'number' || !Number.isInteger(version) || version < 1)
+  // Several processes that made the file at once have left the same number several times.
+  if (
+    new Set(versions).size !== 1 ||
+    typeof version !== 'number' ||
+    !Number.isInteger(version) ||
+    version < 1
+  )
     return {
       kind: 'foreign',
       found: `its schema_version holds ${JSON.stringify(versions)} instead of one number`,

@@ -28,6 +28,8 @@ interface Write {
 /** A transaction that waits for its turn: it then has the connection to itself until it ends. */
 interface Turn {
   limit_ms: number | undefined
+  /** Does all of the work in one tick, where it is the store's own: if the process ends before the turn is over. */
+  atExit: ((connection: Connection) => void) | undefined
   resolve(transaction: OpenTransaction): void
   reject(error: unknown): void
   blockedSince: number | undefined
@@ -64,6 +66,7 @@ export class WriteQueue implements Executor {
   #draining = false
   #drained = Promise.resolve()
   #transaction: OpenTransaction | undefined
+  #turn: Turn | undefined
   #committing: Write[] = []
   #closed = false
   #closing = Promise.resolve()
@@ -117,7 +120,10 @@ export class WriteQueue implements Executor {
   }
 
   async writeInSteps<T>(body: (connection: Connection) => Generator<void, T>): Promise<T> {
-    const transaction = await this.begin()
+    const transaction = await this.begin(undefined, (connection) => {
+      const steps = body(connection)
+      while (!steps.next().done);
+    })
     try {
       const result = await transaction.writeAlone(body)
       await this.commit(transaction)
@@ -128,10 +134,10 @@ export class WriteQueue implements Executor {
   }
 
   /** Waits for its turn and the lock, then opens a transaction; at most `limit_ms` long where it is given. */
-  begin(limit_ms?: number): Promise<OpenTransaction> {
+  begin(limit_ms?: number, atExit?: (connection: Connection) => void): Promise<OpenTransaction> {
     return new Promise((resolve, reject) => {
       this.#assertUsable()
-      this.#enqueue({ limit_ms, resolve, reject, blockedSince: undefined })
+      this.#enqueue({ limit_ms, atExit, resolve, reject, blockedSince: undefined })
     })
   }
 
@@ -186,13 +192,22 @@ export class WriteQueue implements Executor {
     return this.#closing
   }
 
-  /** Writes what is still queued, now, because the process is about to end. A transaction that is open is lost. */
-  flushAtExit(): void {
+  /** The first half of the end of the process: gives up the transaction that is open, whoever's it is. */
+  abandonAtExit(): void {
     this.#closed = true
+    if (this.#committing.length > 0) this.#connection.commit()
+    else this.#connection.rollback()
+  }
+
+  /** The second half: writes what is left in line, now. Callers' own transactions are lost. */
+  flushAtExit(): void {
     const connection = this.#connection
-    const left = this.#waiting.splice(0).filter(isWrite)
-    if (this.#committing.length > 0) connection.commit()
-    else connection.rollback()
+    const interrupted = this.#turn === undefined ? [] : [this.#turn]
+    const left = [...interrupted, ...this.#waiting.splice(0)].flatMap((entry): Write[] => {
+      if (isWrite(entry)) return [entry]
+      if (!entry.atExit) return []
+      return [{ run: entry.atExit, settle() {}, reject() {}, blockedSince: undefined }]
+    })
     connection.pragma(`busy_timeout = ${Math.min(this.#busyTimeout, 5_000)}`)
     while (left.length > 0) {
       connection.begin()
@@ -234,11 +249,13 @@ export class WriteQueue implements Executor {
   async #takeTurn(): Promise<void> {
     if (!(await this.#begin())) return
     const turn = this.#waiting.shift() as Turn
+    this.#turn = turn
     await new Promise<void>((release) => {
       this.#transaction = new OpenTransaction(this.#connection, release, turn.limit_ms)
       turn.resolve(this.#transaction)
     })
     this.#transaction = undefined
+    this.#turn = undefined
   }
 
   async #writeGroup(): Promise<void> {

@@ -20,7 +20,7 @@ type Operator = 'AND' | 'OR' | 'NOT'
 type Token = Term | Operator
 
 const MAX_LENGTH = 2_048
-const MAX_TERMS = 64
+const MAX_TOKENS = 128
 
 const OPERATORS = new Set<string>(['AND', 'OR', 'NOT'] satisfies Operator[])
 const FTS5_KEYWORDS = new Set(['AND', 'OR', 'NOT', 'NEAR'])
@@ -33,10 +33,10 @@ const BARE_WORD = /^(?:[A-Za-z0-9_]|[^\p{ASCII}])+$/u
 /**
  * Understands a query: terms are ANDed; `"a phrase"`, `OR`, `NOT` and `prefix*` mean what they say, every other
  * character is text. NOT takes the next term only, then AND, then OR. Queries are cut at 2,048 characters and
- * 64 terms. Never throws; undefined where nothing is left to look for.
+ * 128 terms and operators. Never throws; undefined where nothing is left to look for.
  */
 export function parseQuery(query: string): QueryTree | undefined {
-  const tokens = tokenize(query.slice(0, MAX_LENGTH).toWellFormed()).slice(0, MAX_TERMS * 2)
+  const tokens = tokenize(query.slice(0, MAX_LENGTH).toWellFormed())
   // Punctuation alone is noise beside words, and all there is to go by without them.
   const terms = tokens.filter((token) => isTerm(token))
   const spoken = terms.some(({ text }) => !isPunctuation(text))
@@ -78,7 +78,7 @@ function isPunctuation(text: string): boolean {
 function tokenize(query: string): Token[] {
   const tokens: Token[] = []
   let position = 0
-  while (position < query.length) {
+  while (position < query.length && tokens.length < MAX_TOKENS) {
     const character = query.charAt(position)
     if (SEPARATOR.test(character)) {
       position++
