@@ -7,17 +7,19 @@ const INVISIBLE =
   /(?!\p{Join_Control}|[\t\n\v\f\r\x85\u0600-\u0605\u06dd\u070f\u08e2\u{110bd}\u{e0020}-\u{e007f}])[\p{Cc}\p{Cf}]|[\u034f\u115f\u1160\u3164\uffa0\u17b4\u17b5]|[\u180b-\u180d\u180f]/gu
 const STRAY_TAGS = /(?<!\u{1f3f4}[\u{e0020}-\u{e007f}]*)[\u{e0020}-\u{e007f}]+/gu
 
-// Scripts whose letters join: a (non-)joiner between two of them changes what is read.
+// Scripts whose letters join: a (non-)joiner between two of them changes what is read, and so does a joiner
+// after a virama, at the end of a word too.
 const JOINING =
-  '[\\p{sc=Arabic}\\p{sc=Syriac}\\p{sc=Mongolian}\\p{sc=Nko}\\p{sc=Devanagari}\\p{sc=Bengali}\\p{sc=Gurmukhi}\\p{sc=Gujarati}\\p{sc=Oriya}\\p{sc=Tamil}\\p{sc=Telugu}\\p{sc=Kannada}\\p{sc=Malayalam}\\p{sc=Sinhala}\\p{sc=Khmer}\\p{sc=Myanmar}\\p{sc=Inherited}]'
+  '[\\p{scx=Arab}\\p{scx=Syrc}\\p{scx=Mong}\\p{scx=Nkoo}\\p{scx=Deva}\\p{scx=Beng}\\p{scx=Guru}\\p{scx=Gujr}\\p{scx=Orya}\\p{scx=Taml}\\p{scx=Telu}\\p{scx=Knda}\\p{scx=Mlym}\\p{scx=Sinh}\\p{scx=Khmr}\\p{scx=Mymr}]'
+const VIRAMA = '[\\u094d\\u09cd\\u0a4d\\u0acd\\u0b4d\\u0bcd\\u0c4d\\u0ccd\\u0d4d\\u0dca]'
 const EMOJI = '[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f]'
 const STRAY_JOINER = new RegExp(
-  `\\u200d(?!(?<=${EMOJI}\\u200d)\\p{Extended_Pictographic}|(?<=${JOINING}\\u200d)${JOINING})` +
-    `|\\u200c(?!(?<=${JOINING}\\u200c)${JOINING})`,
+  `(?<!${EMOJI}(?=\\u200d\\p{Extended_Pictographic})|${JOINING}(?=\\p{Join_Control}${JOINING})|${VIRAMA}(?=\\u200d))\\p{Join_Control}`,
   'gu',
 )
 
-const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u
+// A braille pattern without dots is a symbol to Unicode.
+const VISIBLE = /(?!\u2800)[\p{L}\p{N}\p{P}\p{S}]/u
 const NUMBERED = /^(.+) #([0-9]{1,9})$/su
 
 /**
@@ -27,14 +29,18 @@ const NUMBERED = /^(.+) #([0-9]{1,9})$/su
  * @throws TypeError for more than 100 code points: "too long".
  */
 export function sanitizeTitle(text: string): string | null {
-  const title = text
-    .toWellFormed()
-    .replaceAll(INVISIBLE, '')
-    .replaceAll(STRAY_TAGS, '')
-    .replaceAll(STRAY_JOINER, '')
-    .normalize('NFC')
-    .replaceAll(/[\s\x85]+/g, ' ')
-    .trim()
+  let title = text.toWellFormed()
+  for (let before = ''; title !== before; ) {
+    // What is removed can leave behind what joins nothing any more.
+    before = title
+    title = title
+      .replaceAll(INVISIBLE, '')
+      .replaceAll(STRAY_TAGS, '')
+      .replaceAll(STRAY_JOINER, '')
+      .normalize('NFC')
+      .replaceAll(/[\s\x85]+/g, ' ')
+      .trim()
+  }
   if (!VISIBLE.test(title)) return null
   const length = Array.from(title).length
   if (length > MAX_TITLE_LENGTH)
