@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as delay, setImmediate as nextTick } from 'node:timers/promises'
 import {
   ReadonlyStoreError,
@@ -7,12 +6,14 @@ import {
   TransactionMisuseError,
 } from '../errors.ts'
 import type { EventHandler } from '../events.ts'
+import { Checkpoints } from './checkpoints.ts'
 import type { Connection } from './connection.ts'
 import type { Executor } from './executor.ts'
 import { flushAtExit } from './exit.ts'
-import { CHECKPOINT_EVERY_N_WRITES, TICK_BUDGET_MS, WAL_LIMIT_BYTES } from './limits.ts'
+import { TICK_BUDGET_MS } from './limits.ts'
 import { OpenTransaction } from './open-transaction.ts'
 import { isBusy, toStoreError } from './sqlite-errors.ts'
+import { enterScope, isInside, reservedTurn, withReserved } from './transaction-scope.ts'
 import { patiently, retryDelay } from './waiting.ts'
 
 /** A write that waits for its turn. */
@@ -37,20 +38,6 @@ interface Turn {
 
 const isWrite = (entry: Write | Turn | undefined): entry is Write => entry !== undefined && 'run' in entry
 
-/** A transaction that the running code is inside of, and the one around that. */
-interface Scope {
-  queue: WriteQueue
-  transaction: OpenTransaction | undefined
-  /** A turn that was taken before Kysely asked for one. */
-  reserved: Promise<OpenTransaction> | undefined
-  outer: Scope | undefined
-}
-
-const enclosing = new AsyncLocalStorage<Scope | undefined>()
-// Begins to follow asynchronous code now: what is under way when the first scope is entered must not seem to be
-// inside of it.
-enclosing.enterWith(undefined)
-
 /**
  * The store's one line of writes on its one connection. Writes that arrive in the same tick share a
  * transaction, and one that fails takes none of the others with it; waiting for another process never blocks
@@ -62,6 +49,7 @@ export class WriteQueue implements Executor {
   readonly #events: EventHandler
   readonly #waiting: (Write | Turn)[] = []
   readonly #waitingReads: (() => void)[] = []
+  readonly #checkpoints: Checkpoints
   readonly #forget: () => void
   #draining = false
   #drained = Promise.resolve()
@@ -72,13 +60,12 @@ export class WriteQueue implements Executor {
   #closing = Promise.resolve()
   /** How many writes at the head ran well in a transaction that another one's failure undid. */
   #again = 0
-  #writes = 0
-  #reportedWalSize = false
 
   constructor(connection: Connection, busyTimeout: number, events: EventHandler) {
     this.#connection = connection
     this.#busyTimeout = busyTimeout
     this.#events = events
+    this.#checkpoints = new Checkpoints(connection, events)
     this.#forget = flushAtExit(this)
   }
 
@@ -149,7 +136,7 @@ export class WriteQueue implements Executor {
     const reserved = this.begin(limit_ms)
     // Whoever enters it hears of a failure.
     reserved.catch(() => {})
-    return enclosing.run({ queue: this, transaction: undefined, reserved, outer: enclosing.getStore() }, run)
+    return withReserved(this, reserved, run)
   }
 
   /**
@@ -157,21 +144,14 @@ export class WriteQueue implements Executor {
    * store, which would wait for the transaction that waits for them, are refused from here on.
    */
   enter(limit_ms: number): Promise<OpenTransaction> {
-    const outer = enclosing.getStore()
-    const scope: Scope = { queue: this, transaction: undefined, reserved: undefined, outer }
-    const turn = outer?.queue === this && outer.reserved ? outer.reserved : this.begin(limit_ms)
-    const transaction = turn.then((opened) => {
-      scope.transaction = opened
-      return opened
-    })
+    const opening = reservedTurn(this) ?? this.begin(limit_ms)
     // Kysely calls its callback from the asynchronous function that called this: it inherits the scope.
-    enclosing.enterWith(scope)
-    return transaction
+    return enterScope(this, opening)
   }
 
   async commit(transaction: OpenTransaction): Promise<void> {
     await transaction.commit(() => this.#commit())
-    this.#afterWrites(1)
+    this.#checkpoints.afterWrites(1)
   }
 
   /** The transaction that is open now. */
@@ -185,7 +165,7 @@ export class WriteQueue implements Executor {
     this.#assertUsable()
     this.#closed = true
     this.#closing = this.#drained.then(() => {
-      if (!this.#connection.readonly) this.#checkpoint()
+      if (!this.#connection.readonly) this.#checkpoints.run()
       this.#connection.close()
       this.#forget()
     })
@@ -218,12 +198,11 @@ export class WriteQueue implements Executor {
 
   #assertUsable(): void {
     if (this.#closed) throw new StateStoreClosedError()
-    for (let scope = enclosing.getStore(); scope; scope = scope.outer)
-      if (scope.queue === this && scope.transaction?.isOpen)
-        throw new TransactionMisuseError(
-          'The store was called from inside one of its own transactions, which would wait for itself: use the ' +
-            'transaction that the callback was given (tx.sessions, tx.messages, tx.db, …).',
-        )
+    if (isInside(this))
+      throw new TransactionMisuseError(
+        'The store was called from inside one of its own transactions, which would wait for itself: use the ' +
+          'transaction that the callback was given (tx.sessions, tx.messages, tx.db, …).',
+      )
   }
 
   #enqueue(entry: Write | Turn): void {
@@ -272,7 +251,7 @@ export class WriteQueue implements Executor {
       this.#committing = []
     }
     for (const write of done) write.settle()
-    this.#afterWrites(done.length)
+    this.#checkpoints.afterWrites(done.length)
   }
 
   /**
@@ -365,36 +344,6 @@ export class WriteQueue implements Executor {
         }
       }
       await delay(retryDelay(tries))
-    }
-  }
-
-  #afterWrites(count: number): void {
-    this.#writes += count
-    if (this.#writes < CHECKPOINT_EVERY_N_WRITES) return
-    this.#writes = 0
-    this.#checkpoint()
-  }
-
-  #checkpoint(): void {
-    try {
-      const bytes = this.#connection.checkpoint()
-      if (bytes > WAL_LIMIT_BYTES && !this.#reportedWalSize)
-        this.#events({
-          level: 'warning',
-          type: 'wal-size',
-          message: `The write-ahead log of '${this.#connection.path}' has grown to ${Math.round(bytes / 2 ** 20)} MiB: some process keeps a read transaction open.`,
-          bytes,
-          limit_bytes: WAL_LIMIT_BYTES,
-        })
-      this.#reportedWalSize = bytes > WAL_LIMIT_BYTES
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
-      this.#events({
-        level: 'info',
-        type: 'checkpoint-failed',
-        message: `A checkpoint failed: ${reason}`,
-        reason,
-      })
     }
   }
 }

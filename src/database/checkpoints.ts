@@ -1,0 +1,47 @@
+import type { EventHandler } from '../events.ts'
+import type { Connection } from './connection.ts'
+import { CHECKPOINT_EVERY_N_WRITES, WAL_LIMIT_BYTES } from './limits.ts'
+
+/** Moves the write-ahead log into the file now and then, and says so when it cannot keep up. */
+export class Checkpoints {
+  readonly #connection: Connection
+  readonly #events: EventHandler
+  #writes = 0
+  #reported = false
+
+  constructor(connection: Connection, events: EventHandler) {
+    this.#connection = connection
+    this.#events = events
+  }
+
+  /** Counts writes, and checkpoints after every so many. */
+  afterWrites(count: number): void {
+    this.#writes += count
+    if (this.#writes >= CHECKPOINT_EVERY_N_WRITES) this.run()
+  }
+
+  /** Best effort: what a reader holds up is left for the next time. */
+  run(): void {
+    this.#writes = 0
+    try {
+      const bytes = this.#connection.checkpoint()
+      if (bytes > WAL_LIMIT_BYTES && !this.#reported)
+        this.#events({
+          level: 'warning',
+          type: 'wal-size',
+          message: `The write-ahead log of '${this.#connection.path}' has grown to ${Math.round(bytes / 2 ** 20)} MiB: some process keeps a read transaction open.`,
+          bytes,
+          limit_bytes: WAL_LIMIT_BYTES,
+        })
+      this.#reported = bytes > WAL_LIMIT_BYTES
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      this.#events({
+        level: 'info',
+        type: 'checkpoint-failed',
+        message: `A checkpoint failed: ${reason}`,
+        reason,
+      })
+    }
+  }
+}
