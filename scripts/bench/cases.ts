@@ -112,7 +112,7 @@ export function listCases(store: StateStore, raw: Database.Database, sessions: n
       limit: 20,
       offset: 0,
     }
-    return () => find(args).map(({ id }) => [summary({ id }), preview({ id })])
+    return () => find(args).map(({ id }) => [summary({ id }), preview({ id, after: 0 })])
   }
   const list = (options: Parameters<StateStore['sessions']['list']>[0]) => (): Promise<SessionSummary[]> =>
     store.sessions.list(options)

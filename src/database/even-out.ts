@@ -28,13 +28,14 @@ export function evenOut(connection: Connection, complete: Shape): boolean {
       create temp view hs_structured_content as
       select null as message_id, null as content where false`)
   if (!shape.has('column hs_session_activity.session_id'))
-    // As migration 009 computes it.
+    // As migration 009 has it, but for messages of the future: when they were written is not known here.
     connection.exec(`
       create temp view hs_session_activity as
       select id as session_id, source, parent_session_id is null as is_root,
-        min(
-          coalesce((select max(timestamp) from main.messages where session_id = sessions.id), started_at),
-          (julianday('now') - 2440587.5) * 86400.0 + 60.0) as last_active
+        coalesce((
+          select max(timestamp) from main.messages
+          where session_id = sessions.id and timestamp <= (julianday('now') - 2440587.5) * 86400.0 + 60.0
+        ), started_at) as last_active
       from main.sessions`)
   return shape.has('column hs_structured_content.message_id')
 }

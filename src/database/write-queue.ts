@@ -335,7 +335,11 @@ export class WriteQueue implements Executor {
     const started = performance.now()
     for (let tries = 0; ; tries++) {
       try {
-        return this.#connection.commit()
+        this.#connection.commit()
+        // In the same tick: a process that exits now must not write any of it again.
+        this.#committing = []
+        if (this.#turn) this.#turn.atExit = undefined
+        return
       } catch (error) {
         const waited_ms = performance.now() - started
         if (!isBusy(error) || waited_ms >= this.#busyTimeout) {

@@ -22,5 +22,15 @@ const inRange = fixedQuery((param: Param<{ from: string; to: string; limit: numb
 export function matchingIds(connection: Connection, prefix: string, limit: number): string[] {
   if (connection.get(exact, { id: prefix })) return limit > 0 ? [prefix] : []
   if (Array.from(prefix).length < MIN_PREFIX_LENGTH) return []
-  return connection.all(inRange, { from: prefix, to: `${prefix}\u{10ffff}`, limit }).map(({ id }) => id)
+  return connection.all(inRange, { from: prefix, to: following(prefix), limit }).map(({ id }) => id)
+}
+
+/** The first text behind all that begin with a prefix: SQLite compares text by code point. */
+function following(prefix: string): string {
+  const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0)
+  while (points.at(-1) === 0x10ffff) points.pop()
+  const last = points.pop()
+  // Only a prefix of nothing but the last of all characters has nothing behind it.
+  if (last === undefined) return `${prefix}\u{10ffff}`
+  return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1)
 }

@@ -35,11 +35,12 @@ const PREVIEW_LENGTH = 60
 // Enough for the preview whatever white space is in it.
 const PREVIEW_SOURCE_LENGTH = 2_000
 
-export const previewOf = fixedQuery((param: Param<{ id: string }>) =>
+export const previewOf = fixedQuery((param: Param<{ id: string; after: number }>) =>
   build
     .selectFrom('messages')
-    .select(headOfContent(PREVIEW_SOURCE_LENGTH).as('content'))
+    .select(['id', headOfContent(PREVIEW_SOURCE_LENGTH).as('content')])
     .where('session_id', '=', param('id'))
+    .where('id', '>', param('after'))
     .where('role', '=', 'user')
     .where(hasVisibleContent())
     .orderBy('id')
@@ -111,17 +112,27 @@ export function listSessions(
   return ids.flatMap(({ id }) => {
     const row = connection.get(summaryOf, { id })
     if (!row) return []
-    const start = preview ? text(connection.get(previewOf, { id })?.content) : null
     return {
       ...toFields(connection, row, events),
-      preview: shortened(visibleStored(start ?? '')),
+      preview: preview ? readPreview(connection, id) : '',
       last_active: row.last_active,
     }
   })
 }
 
+function readPreview(connection: Connection, id: string): string {
+  for (let after = 0; ; ) {
+    const message = connection.get(previewOf, { id, after })
+    if (!message) return ''
+    // Structured content in Hermes's form shows only here whether it has words.
+    const preview = shortened(visibleStored(text(message.content) ?? ''))
+    if (preview !== '') return preview
+    after = message.id
+  }
+}
+
 function shortened(content: string): string {
-  const characters = Array.from(content.replaceAll(/\s+/g, ' ').trim())
+  const characters = Array.from(content.replaceAll(/[\s\x85\u200b]+/g, ' ').trim())
   return characters.length > PREVIEW_LENGTH
     ? `${characters.slice(0, PREVIEW_LENGTH).join('')}...`
     : characters.join('')

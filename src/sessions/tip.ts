@@ -3,10 +3,10 @@ import type { Connection } from '../database/connection.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 
 // What later Hermes versions write into model_config of a child that is no continuation.
-const OTHER_KIND = sql<boolean>`
+const OTHER_KIND = sql<boolean>`(
   coalesce(child.model_config, '') like '%"!_branched_from"%' escape '!'
   or coalesce(child.model_config, '') like '%"!_delegate_from"%' escape '!'
-  or coalesce(child.model_config, '') like '%"!_reset_from"%' escape '!'`
+  or coalesce(child.model_config, '') like '%"!_reset_from"%' escape '!')`
 
 const chain = fixedQuery((param: Param<{ id: string }>) =>
   build

@@ -29,18 +29,7 @@ const NUMBERED = /^(.+) #([0-9]{1,9})$/su
  * @throws TypeError for more than 100 code points: "too long".
  */
 export function sanitizeTitle(text: string): string | null {
-  let title = text.toWellFormed()
-  for (let before = ''; title !== before; ) {
-    // What is removed can leave behind what joins nothing any more.
-    before = title
-    title = title
-      .replaceAll(INVISIBLE, '')
-      .replaceAll(STRAY_TAGS, '')
-      .replaceAll(STRAY_JOINER, '')
-      .normalize('NFC')
-      .replaceAll(/[\s\x85]+/g, ' ')
-      .trim()
-  }
+  const title = cleaned(text)
   if (!VISIBLE.test(title)) return null
   const length = Array.from(title).length
   if (length > MAX_TITLE_LENGTH)
@@ -59,8 +48,28 @@ export function splitNumber(title: string): { base: string; number: number | und
 /** `base #number`, the base shortened where the whole would be too long. */
 export function withNumber(base: string, number: number): string {
   const suffix = ` #${number}`
-  return `${Array.from(base)
-    .slice(0, MAX_TITLE_LENGTH - suffix.length)
-    .join('')
-    .trimEnd()}${suffix}`
+  // Cleaned again: the cut may fall behind a joiner.
+  return (
+    cleaned(
+      Array.from(base)
+        .slice(0, MAX_TITLE_LENGTH - suffix.length)
+        .join(''),
+    ) + suffix
+  )
+}
+
+function cleaned(text: string): string {
+  let title = text.toWellFormed()
+  for (let before = ''; title !== before; ) {
+    // What is removed can leave behind what joins nothing any more.
+    before = title
+    title = title
+      .replaceAll(INVISIBLE, '')
+      .replaceAll(STRAY_TAGS, '')
+      .replaceAll(STRAY_JOINER, '')
+      .normalize('NFC')
+      .replaceAll(/[\s\x85]+/g, ' ')
+      .trim()
+  }
+  return title
 }

@@ -29,12 +29,15 @@ export interface SourceUsage extends UsageTotals {
 }
 
 export interface DayUsage extends UsageTotals {
-  /** As `2026-12-01`. */
-  day: string
+  /** As `2026-12-01`; null for sessions whose start no calendar reaches (microseconds taken for seconds, say). */
+  day: string | null
 }
 
 // Every offset from UTC since 1972 is a multiple of a quarter of an hour: days of any time zone are made of these.
 const QUARTER = 900
+
+/** The furthest a JavaScript date reaches from 1970, in milliseconds. */
+const LAST_DATE = 8.64e15
 
 const sum = (column: keyof UsageTotals): RawBuilder<number> => sql`coalesce(sum(${sql.ref(column)}), 0)`
 
@@ -108,9 +111,10 @@ export function readBySource(connection: Connection): SourceUsage[] {
 }
 
 export function readByDay(connection: Connection, format: Intl.DateTimeFormat): DayUsage[] {
-  const days = new Map<string, DayUsage>()
+  const days = new Map<string | null, DayUsage>()
   for (const { quarter, ...usage } of connection.all(byQuarter, {})) {
-    const day = format.format(quarter * QUARTER * 1000)
+    const started = quarter * QUARTER * 1000
+    const day = Math.abs(started) <= LAST_DATE ? format.format(started) : null
     const known = days.get(day)
     if (known) for (const name of SUMMED) known[name] += usage[name]
     else days.set(day, { day, ...usage })

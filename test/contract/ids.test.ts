@@ -67,7 +67,14 @@ describe.each(kinds)('ids in $name', (kind) => {
   })
 
   test('wildcards are text', async () => {
-    await create('20260101_120000_abcdef', '20260101x120000_abcdef', '100%ready', '100xready', '[abc]*?', "it's'1")
+    await create(
+      '20260101_120000_abcdef',
+      '20260101x120000_abcdef',
+      '100%ready',
+      '100xready',
+      '[abc]*?',
+      "it's'1",
+    )
     expect(await resolved('%%%%', '____', '****', '?????', '[a-z]*', '100_', '2026_101', '%ready')).toEqual({
       '%%%%': null,
       ____: null,
@@ -93,7 +100,7 @@ describe.each(kinds)('ids in $name', (kind) => {
       𠮷𠮷𠮷: null,
       𠮷𠮷𠮷𠮷: '𠮷𠮷𠮷𠮷1',
       '🚀🚀🚀': null,
-      zzzz🚀: 'zzzz🚀',
+      'zzzz🚀': 'zzzz🚀',
       '🚀🚀🚀🚀': '🚀🚀🚀🚀',
     })
     await create('yyyy\uffff', 'yyyy🚀', 'yyyya')
@@ -113,7 +120,9 @@ describe.each(kinds)('ids in $name', (kind) => {
 
   test('matches come in order, ten unless told otherwise', async () => {
     await create(...Array.from({ length: 12 }, (_, index) => `many-${String.fromCharCode(108 - index)}`))
-    expect(await store.sessions.matchPrefix('many-')).toEqual([...'abcdefghij'].map((letter) => `many-${letter}`))
+    expect(await store.sessions.matchPrefix('many-')).toEqual(
+      [...'abcdefghij'].map((letter) => `many-${letter}`),
+    )
     expect(await store.sessions.matchPrefix('many-', { limit: 2 })).toEqual(['many-a', 'many-b'])
     expect(await store.sessions.matchPrefix('many-', { limit: 100 })).toHaveLength(12)
     expect(await store.sessions.matchPrefix('many-', { limit: 0 })).toEqual([])

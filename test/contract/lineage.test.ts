@@ -240,6 +240,17 @@ describe.each(kinds)('lineage in $name', (kind) => {
       expect(await store.lineage.tip('marked')).toBe('further')
     })
 
+    test.each(['_delegate_from', '_branched_from'])(
+      'is no session elsewhere that is marked %s',
+      async (mark) => {
+        await create('other')
+        await create('of other', 'other', { started_at: 9000, model_config: { [mark]: 'other' } })
+        expect(await store.lineage.tip('p')).toBe('p')
+        await create('b', 'p', { started_at: 3000 })
+        expect(await store.lineage.tip('p')).toBe('b')
+      },
+    )
+
     test.each([
       '{"note": "made by _branched_from"}',
       '{"note": "\\"_delegate_from\\""}',

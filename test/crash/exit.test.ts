@@ -76,6 +76,23 @@ describe('a process that ends', () => {
     expect(contents()).toEqual(['one', 'two'])
   })
 
+  it('in the tick in which a write was acknowledged has stored it once', async () => {
+    expect(await end('acknowledged')).toMatchObject({ code: 0, stderr: '' })
+    expect(contents()).toEqual(['one', 'two', 'three'])
+  })
+
+  it('in the tick in which an appendMany was acknowledged has stored it once', async () => {
+    expect(await end('acknowledgedMany')).toMatchObject({ code: 0, stderr: '' })
+    expect(contents()).toEqual(['one', 'two'])
+  })
+
+  it('in the middle of an appendMany has stored all of it, and the append behind it', async () => {
+    const { code, stderr, lines } = await end('halfway')
+    expect([code, stderr]).toEqual([0, ''])
+    expect(lines).toEqual(['ready', 'exiting'])
+    expect(contents()).toEqual([...Array.from({ length: 2_000 }, (_, n) => `many ${n}`), 'queued'])
+  })
+
   it('while another one holds the lock waits for it and has stored them', async () => {
     const child = await start('exits.mjs', path, 'locked')
     const other = await startSql(path)

@@ -84,6 +84,29 @@ const ways = {
     process.exit(0)
   },
 
+  async acknowledged() {
+    await Promise.all([
+      store.messages.appendMany('s', [user('one'), user('two')]).then(() => say('acknowledged many')),
+      store.messages.append('s', user('three')).then(() => process.exit(0)),
+    ])
+  },
+
+  async acknowledgedMany() {
+    await store.messages.appendMany('s', [user('one'), user('two')])
+    process.exit(0)
+  },
+
+  async halfway() {
+    // So many that they are stored in several ticks.
+    void store.messages.appendMany(
+      's',
+      Array.from({ length: 2_000 }, (_, n) => user(`many ${n}`)),
+    )
+    append('queued')
+    await new Promise((resolve) => setImmediate(() => setImmediate(() => setImmediate(resolve))))
+    process.exit(0)
+  },
+
   locked() {
     // The lock was found taken before the process ends.
     append('queued')
