@@ -175,8 +175,12 @@ export class WriteQueue implements Executor {
   /** The first half of the end of the process: gives up the transaction that is open, whoever's it is. */
   abandonAtExit(): void {
     this.#closed = true
-    if (this.#committing.length > 0) this.#connection.commit()
-    else this.#connection.rollback()
+    this.#connection.pragma(`busy_timeout = ${Math.min(this.#busyTimeout, 5_000)}`)
+    try {
+      if (this.#committing.length > 0) this.#connection.commit()
+    } finally {
+      this.#connection.rollback()
+    }
   }
 
   /** The second half: writes what is left in line, now. Callers' own transactions are lost. */
@@ -188,7 +192,6 @@ export class WriteQueue implements Executor {
       if (!entry.atExit) return []
       return [{ run: entry.atExit, settle() {}, reject() {}, blockedSince: undefined }]
     })
-    connection.pragma(`busy_timeout = ${Math.min(this.#busyTimeout, 5_000)}`)
     while (left.length > 0) {
       connection.begin()
       if (this.#runGroup(left, Number.POSITIVE_INFINITY).length > 0) connection.commit()
