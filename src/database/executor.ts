@@ -10,4 +10,7 @@ export interface Executor {
 
   /** As `write`, for work too long for one tick: the event loop gets its turn at every `yield`. */
   writeInSteps<T>(body: (connection: Connection) => Generator<void, T>): Promise<T>
+
+  /** Between two of many writes: gives other processes, which look for the lock now and then, time to find it free. */
+  letOthersWrite(duration_ms: number): Promise<void>
 }

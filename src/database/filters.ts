@@ -27,8 +27,8 @@ export function hasVisibleContent(): RawBuilder<SqlBool> {
 // SQLite's trim knows only the characters it is given: the white space of JavaScript's trim, and zero width.
 const WHITE_SPACE = sql`char(9, 10, 11, 12, 13, 32, 133, 160, 5760, 8192, 8193, 8194, 8195, 8196, 8197, 8198, 8199, 8200, 8201, 8202, 8203, 8232, 8233, 8239, 8287, 12288, 65279)`
 
-/** How many tool calls the selected messages make; broken JSON counts as none. */
+/** How many tool calls a message makes; broken JSON counts as none. */
 export function toolCalls(): RawBuilder<number> {
-  const column = sql.ref('messages.tool_calls')
-  return sql`coalesce(sum(case when json_valid(${column}) = 0 then 0 when json_type(${column}) = 'array' then json_array_length(${column}) else 0 end), 0)`
+  const column = sql.ref('tool_calls')
+  return sql`case when ${column} is null or json_valid(${column}) = 0 then 0 when json_type(${column}) = 'array' then json_array_length(${column}) else 0 end`
 }

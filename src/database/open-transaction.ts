@@ -58,6 +58,9 @@ export class OpenTransaction implements Executor {
     })
   }
 
+  /** Nobody else can write before the transaction ends. */
+  async letOthersWrite(): Promise<void> {}
+
   /** As `writeInSteps`, for a transaction that holds nothing else: its failure must end the transaction. */
   writeAlone<T>(body: (connection: Connection) => Generator<void, T>): Promise<T> {
     return this.#next(() => this.#run(body(this.#connection)))

@@ -120,6 +120,10 @@ export class WriteQueue implements Executor {
     }
   }
 
+  async letOthersWrite(duration_ms: number): Promise<void> {
+    await delay(duration_ms)
+  }
+
   /** Waits for its turn and the lock, then opens a transaction; at most `limit_ms` long where it is given. */
   begin(limit_ms?: number, atExit?: (connection: Connection) => void): Promise<OpenTransaction> {
     return new Promise((resolve, reject) => {

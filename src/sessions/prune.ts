@@ -2,19 +2,15 @@ import { now } from '../arguments.ts'
 import type { Connection } from '../database/connection.ts'
 import type { Executor } from '../database/executor.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
-import { removeSessions } from './removal.ts'
+import { type RemovalOptions, removeSessions } from './removal.ts'
 
-export interface PruneOptions {
+export interface PruneOptions extends RemovalOptions {
   /** Sessions that were last active so many days ago or longer. Above 0. Default 90. */
   olderThanDays?: number
   /** Only sessions of this source. */
   source?: string
   /** Say what would go, and delete nothing. */
   dryRun?: boolean
-  /** Called after each transaction with how many sessions are gone, of how many. */
-  onProgress?: (progress: { deleted: number; total: number }) => void
-  /** Stops between two transactions. */
-  signal?: AbortSignal
 }
 
 export interface PruneResult {
@@ -75,16 +71,14 @@ export async function pruneSessions(executor: Executor, options: PruneOptions): 
     skipped_open: connection.get(open, old)?.count ?? 0,
   }))
   const { ids, skipped_open } = found
+  options.signal?.throwIfAborted()
   if (options.dryRun) return { deleted: ids.length, skipped_open }
   const deleted = await removeSessions(
     executor,
     ids,
     // Somebody may have gone on with it since.
     (connection: Connection, id) => connection.get(stillOld, { id, before: old.before }) !== undefined,
-    (deleted) => {
-      options.onProgress?.({ deleted, total: ids.length })
-      options.signal?.throwIfAborted()
-    },
+    options,
   )
   return { deleted, skipped_open }
 }

@@ -1,5 +1,6 @@
 import type { Connection } from '../database/connection.ts'
 import type { Executor } from '../database/executor.ts'
+import { toolCalls } from '../database/filters.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 
 /** Messages that one transaction deletes: less than 0.1 s of the write lock. */
@@ -22,13 +23,17 @@ const deleteSome = fixedQuery((param: Param<{ id: string; limit: number }>) =>
         .where('session_id', '=', param('id'))
         .orderBy('messages.id')
         .limit(param('limit')),
-    ),
+    )
+    .returning(toolCalls().as('tool_calls')),
 )
 
-const recount = fixedQuery((param: Param<{ id: string; deleted: number }>) =>
+const subtract = fixedQuery((param: Param<{ id: string; messages: number; tool_calls: number }>) =>
   build
     .updateTable('sessions')
-    .set((eb) => ({ message_count: eb('message_count', '-', param('deleted')) }))
+    .set((eb) => ({
+      message_count: eb('message_count', '-', param('messages')),
+      tool_call_count: eb('tool_call_count', '-', param('tool_calls')),
+    }))
     .where('id', '=', param('id')),
 )
 
@@ -45,6 +50,21 @@ export type Removable = (connection: Connection, id: string) => boolean
 
 export const exists: Removable = (connection, id) => connection.get(existing, { id }) !== undefined
 
+export interface RemovalOptions {
+  /** Stops between two sessions: one that has been begun is finished. */
+  signal?: AbortSignal
+  /** Called after each transaction with how many sessions are gone, of how many. */
+  onProgress?: (progress: { deleted: number; total: number }) => void
+}
+
+interface Chunk {
+  /** How many sessions went. */
+  deleted: number
+  /** Where the next chunk begins, and whether that session is already gone in part. */
+  next: number
+  midway: boolean
+}
+
 /**
  * Deletes sessions with their messages and orphans their children. Each transaction takes at most 1,000
  * messages; between them other writers get in, and a session that is no longer `removable` then stays with
@@ -54,40 +74,50 @@ export async function removeSessions(
   executor: Executor,
   ids: readonly string[],
   removable: Removable,
-  afterChunk: (deleted: number) => void = () => {},
+  { signal, onProgress }: RemovalOptions = {},
 ): Promise<number> {
   let deleted = 0
   for (let next = 0; next < ids.length; ) {
     const from = next
-    const result = await executor.writeInSteps((connection) => removeChunk(connection, ids, from, removable))
-    next = result.next
-    deleted += result.deleted
-    afterChunk(deleted)
+    const started = performance.now()
+    const chunk = await executor.writeInSteps((connection) =>
+      removeChunk(connection, ids, from, removable, signal),
+    )
+    next = chunk.next
+    deleted += chunk.deleted
+    onProgress?.({ deleted, total: ids.length })
+    if (!chunk.midway) signal?.throwIfAborted()
+    if (next < ids.length) await executor.letOthersWrite((performance.now() - started) / 2)
   }
   return deleted
 }
 
-/** Goes on at `ids[from]` until a chunk of messages is deleted. `next` is where the next chunk begins. */
+/** Goes on at `ids[from]` until a chunk is deleted. */
 function* removeChunk(
   connection: Connection,
   ids: readonly string[],
   from: number,
   removable: Removable,
-): Generator<void, { next: number; deleted: number }> {
+  signal: AbortSignal | undefined,
+): Generator<void, Chunk> {
   let budget = CHUNK
   let deleted = 0
   for (let index = from; index < ids.length; index++) {
     const id = ids[index] as string
+    if (budget <= 0 || (signal?.aborted && index > from)) return { next: index, deleted, midway: false }
+    if (index % STEP === 0) yield
+    // Sessions without messages are work too.
+    budget--
     if (!removable(connection, id)) continue
-    for (let inSession = 0; ; ) {
-      const limit = Math.min(STEP, budget)
-      const { changes } = connection.run(deleteSome, { id, limit })
-      inSession += changes
-      budget -= changes
-      if (changes < limit) break
-      if (budget === 0) {
-        connection.run(recount, { id, deleted: inSession })
-        return { next: index, deleted }
+    for (let messages = 0, tool_calls = 0; ; ) {
+      const removed = connection.all(deleteSome, { id, limit: STEP })
+      budget -= removed.length
+      if (removed.length < STEP) break
+      messages += removed.length
+      tool_calls += removed.reduce((sum, message) => sum + message.tool_calls, 0)
+      if (budget <= 0) {
+        connection.run(subtract, { id, messages, tool_calls })
+        return { next: index, deleted, midway: true }
       }
       yield
     }
@@ -95,5 +125,5 @@ function* removeChunk(
     connection.run(deleteRow, { id })
     deleted++
   }
-  return { next: ids.length, deleted }
+  return { next: ids.length, deleted, midway: false }
 }

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { checkCount, checkId, checkOptionalText, checkText, checkWord, now } from '../arguments.ts'
 import { toolCalls } from '../database/filters.ts'
 import { build, type FixedQuery, fixedQuery, type Param } from '../database/fixed-query.ts'
@@ -85,7 +86,9 @@ const recount = fixedQuery((param: Param<{ id: string }>) =>
         .where('session_id', '=', param('id')),
       tool_call_count: eb
         .selectFrom('messages')
-        .select(toolCalls().as('count'))
+        .select((messages) =>
+          messages.fn.coalesce(messages.fn.sum<number>(toolCalls()), sql<number>`0`).as('count'),
+        )
         .where('session_id', '=', param('id')),
     }))
     .where('id', '=', param('id')),

@@ -220,27 +220,30 @@ describe.each(kinds)('lineage in $name', (kind) => {
       expect(await store.lineage.tip('p')).toBe('b')
     })
 
-    test.each(['_delegate_from', '_branched_from'])('passes over a child marked %s', async (mark) => {
-      await create('marked', 'p', { started_at: 9000, model_config: { [mark]: 'p' } })
-      expect(await store.lineage.tip('p')).toBe('p')
-      await create('b', 'p', { started_at: 3000, model_config: { temperature: 1 } })
-      expect(await store.lineage.tip('p')).toBe('b')
-      // As Python writes it, after other keys.
-      await create('python', 'p', { started_at: 9000 })
-      await rawRun(
-        store,
-        "update sessions set model_config = ? where id = 'python'",
-        `{"temperature": 0.5, "${mark}": "p"}`,
-      )
-      expect(await store.lineage.tip('p')).toBe('b')
-      // A session that goes on from there is not the conversation's tip either.
-      await store.sessions.end('marked', 'compression')
-      await create('further', 'marked')
-      expect(await store.lineage.tip('p')).toBe('b')
-      expect(await store.lineage.tip('marked')).toBe('further')
-    })
+    test.each(['_delegate_from', '_branched_from', '_reset_from'])(
+      'passes over a child marked %s',
+      async (mark) => {
+        await create('marked', 'p', { started_at: 9000, model_config: { [mark]: 'p' } })
+        expect(await store.lineage.tip('p')).toBe('p')
+        await create('b', 'p', { started_at: 3000, model_config: { temperature: 1 } })
+        expect(await store.lineage.tip('p')).toBe('b')
+        // As Python writes it, after other keys.
+        await create('python', 'p', { started_at: 9000 })
+        await rawRun(
+          store,
+          "update sessions set model_config = ? where id = 'python'",
+          `{"temperature": 0.5, "${mark}": "p"}`,
+        )
+        expect(await store.lineage.tip('p')).toBe('b')
+        // A session that goes on from there is not the conversation's tip either.
+        await store.sessions.end('marked', 'compression')
+        await create('further', 'marked')
+        expect(await store.lineage.tip('p')).toBe('b')
+        expect(await store.lineage.tip('marked')).toBe('further')
+      },
+    )
 
-    test.each(['_delegate_from', '_branched_from'])(
+    test.each(['_delegate_from', '_branched_from', '_reset_from'])(
       'is no session elsewhere that is marked %s',
       async (mark) => {
         await create('other')
