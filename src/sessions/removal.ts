@@ -1,7 +1,9 @@
+import { sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
 import type { Executor } from '../database/executor.ts'
 import { toolCalls } from '../database/filters.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
+import { recountSession } from './recount.ts'
 
 /** Messages that one transaction deletes: less than 0.1 s of the write lock. */
 const CHUNK = 1_000
@@ -31,8 +33,8 @@ const subtract = fixedQuery((param: Param<{ id: string; messages: number; tool_c
   build
     .updateTable('sessions')
     .set((eb) => ({
-      message_count: eb('message_count', '-', param('messages')),
-      tool_call_count: eb('tool_call_count', '-', param('tool_calls')),
+      message_count: sql`max(coalesce(${eb.ref('message_count')}, 0) - ${param('messages')}, 0)`,
+      tool_call_count: sql`max(coalesce(${eb.ref('tool_call_count')}, 0) - ${param('tool_calls')}, 0)`,
     }))
     .where('id', '=', param('id')),
 )
@@ -77,13 +79,15 @@ export async function removeSessions(
   { signal, onProgress }: RemovalOptions = {},
 ): Promise<number> {
   let deleted = 0
+  let resumed = false
   for (let next = 0; next < ids.length; ) {
     const from = next
     const started = performance.now()
     const chunk = await executor.writeInSteps((connection) =>
-      removeChunk(connection, ids, from, removable, signal),
+      removeChunk(connection, ids, { from, resumed }, removable, signal),
     )
     next = chunk.next
+    resumed = chunk.midway
     deleted += chunk.deleted
     onProgress?.({ deleted, total: ids.length })
     if (!chunk.midway) signal?.throwIfAborted()
@@ -92,11 +96,11 @@ export async function removeSessions(
   return deleted
 }
 
-/** Goes on at `ids[from]` until a chunk is deleted. */
+/** Goes on at `ids[from]` (with a session gone in part if `resumed`) until a chunk is deleted. */
 function* removeChunk(
   connection: Connection,
   ids: readonly string[],
-  from: number,
+  { from, resumed }: { from: number; resumed: boolean },
   removable: Removable,
   signal: AbortSignal | undefined,
 ): Generator<void, Chunk> {
@@ -108,7 +112,11 @@ function* removeChunk(
     if (index % STEP === 0) yield
     // Sessions without messages are work too.
     budget--
-    if (!removable(connection, id)) continue
+    if (!removable(connection, id)) {
+      // What was taken off its counters is exact only where no other program had let them drift.
+      if (resumed && index === from) connection.run(recountSession, { id })
+      continue
+    }
     for (let messages = 0, tool_calls = 0; ; ) {
       const removed = connection.all(deleteSome, { id, limit: STEP })
       budget -= removed.length

@@ -1,12 +1,11 @@
-import { sql } from 'kysely'
 import { checkCount, checkId, checkOptionalText, checkText, checkWord, now } from '../arguments.ts'
-import { toolCalls } from '../database/filters.ts'
 import { build, type FixedQuery, fixedQuery, type Param } from '../database/fixed-query.ts'
 import type { RepositoryContext } from '../database/repository.ts'
 import { checkSession, createSession, UNKNOWN_SOURCE } from './create.ts'
 import { matchingIds } from './ids.ts'
 import { checkListOptions, type ListSessionsOptions, listSessions } from './list.ts'
 import { type PruneOptions, type PruneResult, pruneSessions } from './prune.ts'
+import { recountSession } from './recount.ts'
 import { exists, removeSessions } from './removal.ts'
 import { FIELD_COLUMNS, toSession } from './session-row.ts'
 import type { NewSession, Session, SessionSummary } from './session-types.ts'
@@ -19,11 +18,15 @@ const existing = fixedQuery((param: Param<{ id: string }>) =>
   build.selectFrom('sessions').select('id').where('id', '=', param('id')),
 )
 
-const countOf = fixedQuery((param: Param<{ source: string | null }>) =>
+const countAll = fixedQuery((_: Param<object>) =>
+  build.selectFrom('sessions').select((eb) => eb.fn.countAll<number>().as('count')),
+)
+
+const countOfSource = fixedQuery((param: Param<{ source: string }>) =>
   build
     .selectFrom('sessions')
     .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where((eb) => eb.or([eb(param('source'), 'is', null), eb('source', '=', param('source'))])),
+    .where('source', '=', param('source')),
 )
 
 const end = fixedQuery((param: Param<{ id: string; ended_at: number; end_reason: string }>) =>
@@ -74,24 +77,6 @@ const deleteIfEmpty = fixedQuery((param: Param<{ id: string }>) =>
         ]),
       ),
     ),
-)
-
-const recount = fixedQuery((param: Param<{ id: string }>) =>
-  build
-    .updateTable('sessions')
-    .set((eb) => ({
-      message_count: eb
-        .selectFrom('messages')
-        .select((messages) => messages.fn.countAll<number>().as('count'))
-        .where('session_id', '=', param('id')),
-      tool_call_count: eb
-        .selectFrom('messages')
-        .select((messages) =>
-          messages.fn.coalesce(messages.fn.sum<number>(toolCalls()), sql<number>`0`).as('count'),
-        )
-        .where('session_id', '=', param('id')),
-    }))
-    .where('id', '=', param('id')),
 )
 
 /** The sessions of a file: `store.sessions`, and `tx.sessions` inside a transaction. */
@@ -200,8 +185,12 @@ export class SessionRepository {
 
   /** How many sessions there are. */
   async count(options: { source?: string } = {}): Promise<number> {
-    const source = options.source === undefined ? null : checkText(options.source, 'source')
-    return this.#context.executor.read((connection) => connection.get(countOf, { source })?.count ?? 0)
+    const source = options.source === undefined ? undefined : checkText(options.source, 'source')
+    return this.#context.executor.read((connection) => {
+      const row =
+        source === undefined ? connection.get(countAll, {}) : connection.get(countOfSource, { source })
+      return row?.count ?? 0
+    })
   }
 
   /**
@@ -236,7 +225,7 @@ export class SessionRepository {
 
   /** Counts a session's messages and tool calls again: other programs let the counters drift. */
   async recount(id: string): Promise<boolean> {
-    return this.#change(recount, { id: checkId(id, 'id') })
+    return this.#change(recountSession, { id: checkId(id, 'id') })
   }
 
   async #change<Args extends object>(query: FixedQuery<Args, unknown>, args: Args): Promise<boolean> {

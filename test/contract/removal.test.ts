@@ -238,17 +238,17 @@ describe.each(kinds)('removing from $name', (kind) => {
       expect(await exist('b', 'c', 'd')).toEqual(['d'])
     })
 
-    test.each([0, -1, -0.0001, Number.NaN, Number.POSITIVE_INFINITY, null, '90', [], {}, true, 90n])(
-      'refuses an age of %s, and deletes nothing',
-      async (olderThanDays) => {
-        await createOld('s', 1000)
+    test('refuses an age that is not above 0, and deletes nothing', async () => {
+      await createOld('s', 1000)
+      const infinite = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+      for (const olderThanDays of [0, -1, -0.0001, ...infinite, null, '90', [], {}, true, 90n])
         for (const dryRun of [true, false])
           await expect(
             store.sessions.prune({ olderThanDays: olderThanDays as number, dryRun }),
+            String(olderThanDays),
           ).rejects.toThrow(TypeError)
-        expect(await exist('s')).toEqual(['s'])
-      },
-    )
+      expect(await exist('s')).toEqual(['s'])
+    })
 
     test('leaves sessions that never ended, and says how many', async () => {
       await create('open', { started_at: daysAgo(400) })
@@ -353,6 +353,22 @@ describe.each(kinds)('removing from $name', (kind) => {
       expect(result).toEqual({ deleted: 0, skipped_open: old })
       expect((await store.messages.list('s', { latest: 1 }))[0]?.id).toBe(id)
       await expectClean(store)
+    })
+
+    test('does not count below 0 where other programs let the counters drift', async () => {
+      await createOld('s', 100)
+      await fill(store, 's', 1500)
+      await rawRun(store, "update sessions set message_count = 0, tool_call_count = null where id = 's'")
+      let appended: Promise<number> | undefined
+      await store.sessions.prune({
+        onProgress: () => {
+          appended ??= store.messages.append('s', user('x'))
+        },
+      })
+      await appended
+      const session = await store.sessions.get('s')
+      expect(session?.message_count).toBeGreaterThanOrEqual(0)
+      expect(session?.tool_call_count).toBeGreaterThanOrEqual(0)
     })
 
     test('leaves a session that somebody reopens meanwhile', async () => {

@@ -35,6 +35,44 @@ const zero = {
 
 const utc = (time: string) => Date.parse(`${time}Z`) / 1000
 
+/** Starts of sessions, and the days they fall on, worked out by hand. */
+const dayZones: [timeZone: string, ...starts: [utc: string, day: string][]][] = [
+  ['UTC', ['2026-12-01T23:59:59.999', '2026-12-01'], ['2026-12-02T00:00:00', '2026-12-02']],
+  // UTC-8: the new year is eight hours late.
+  ['America/Los_Angeles', ['2026-01-01T07:59:59', '2025-12-31'], ['2026-01-01T08:00:00', '2026-01-01']],
+  // UTC+14: the day begins at 10:00 of the day before.
+  ['Pacific/Kiritimati', ['2026-12-01T09:59:59', '2026-12-01'], ['2026-12-01T10:00:00', '2026-12-02']],
+  // UTC+5:45.
+  ['Asia/Kathmandu', ['2026-06-01T18:14:59', '2026-06-01'], ['2026-06-01T18:15:00', '2026-06-02']],
+  // UTC+13:45 in its summer.
+  ['Pacific/Chatham', ['2026-01-01T10:14:59', '2026-01-01'], ['2026-01-01T10:15:00', '2026-01-02']],
+  // 29 March has 23 hours: from 23:00 UTC (UTC+1) to 22:00 UTC (UTC+2).
+  [
+    'Europe/Berlin',
+    ['2026-03-28T22:59:59', '2026-03-28'],
+    ['2026-03-28T23:00:00', '2026-03-29'],
+    ['2026-03-29T21:59:59', '2026-03-29'],
+    ['2026-03-29T22:00:00', '2026-03-30'],
+  ],
+  // 25 October has 25 hours: from 22:00 UTC (UTC+2) to 23:00 UTC (UTC+1).
+  [
+    'Europe/Berlin',
+    ['2026-10-24T21:59:59', '2026-10-24'],
+    ['2026-10-24T22:00:00', '2026-10-25'],
+    ['2026-10-25T22:59:59', '2026-10-25'],
+    ['2026-10-25T23:00:00', '2026-10-26'],
+  ],
+  // 1 November has 25 hours: from 04:00 UTC (UTC-4) to 05:00 UTC (UTC-5).
+  [
+    'America/New_York',
+    ['2026-11-01T03:59:59', '2026-10-31'],
+    ['2026-11-01T04:00:00', '2026-11-01'],
+    ['2026-11-02T04:59:59', '2026-11-01'],
+    ['2026-11-02T05:00:00', '2026-11-02'],
+  ],
+  ['UTC', ['1969-07-20T23:59:59', '1969-07-20'], ['1969-07-21T00:00:00', '1969-07-21']],
+]
+
 describe.each(kinds)('usage in $name', (kind) => {
   let store: StateStore
   beforeEach(async () => {
@@ -392,57 +430,27 @@ describe.each(kinds)('usage in $name', (kind) => {
   })
 
   describe('by day', () => {
-    /** Starts of sessions, and the days they fall on, worked out by hand. */
-    test.each<[timeZone: string, ...starts: [utc: string, day: string][]]>([
-      ['UTC', ['2026-12-01T23:59:59.999', '2026-12-01'], ['2026-12-02T00:00:00', '2026-12-02']],
-      // UTC-8: the new year is eight hours late.
-      ['America/Los_Angeles', ['2026-01-01T07:59:59', '2025-12-31'], ['2026-01-01T08:00:00', '2026-01-01']],
-      // UTC+14: the day begins at 10:00 of the day before.
-      ['Pacific/Kiritimati', ['2026-12-01T09:59:59', '2026-12-01'], ['2026-12-01T10:00:00', '2026-12-02']],
-      // UTC+5:45.
-      ['Asia/Kathmandu', ['2026-06-01T18:14:59', '2026-06-01'], ['2026-06-01T18:15:00', '2026-06-02']],
-      // UTC+13:45 in its summer.
-      ['Pacific/Chatham', ['2026-01-01T10:14:59', '2026-01-01'], ['2026-01-01T10:15:00', '2026-01-02']],
-      // 29 March has 23 hours: from 23:00 UTC (UTC+1) to 22:00 UTC (UTC+2).
-      [
-        'Europe/Berlin',
-        ['2026-03-28T22:59:59', '2026-03-28'],
-        ['2026-03-28T23:00:00', '2026-03-29'],
-        ['2026-03-29T21:59:59', '2026-03-29'],
-        ['2026-03-29T22:00:00', '2026-03-30'],
-      ],
-      // 25 October has 25 hours: from 22:00 UTC (UTC+2) to 23:00 UTC (UTC+1).
-      [
-        'Europe/Berlin',
-        ['2026-10-24T21:59:59', '2026-10-24'],
-        ['2026-10-24T22:00:00', '2026-10-25'],
-        ['2026-10-25T22:59:59', '2026-10-25'],
-        ['2026-10-25T23:00:00', '2026-10-26'],
-      ],
-      // 1 November has 25 hours: from 04:00 UTC (UTC-4) to 05:00 UTC (UTC-5).
-      [
-        'America/New_York',
-        ['2026-11-01T03:59:59', '2026-10-31'],
-        ['2026-11-01T04:00:00', '2026-11-01'],
-        ['2026-11-02T04:59:59', '2026-11-01'],
-        ['2026-11-02T05:00:00', '2026-11-02'],
-      ],
-      ['UTC', ['1969-07-20T23:59:59', '1969-07-20'], ['1969-07-21T00:00:00', '1969-07-21']],
-    ])('a session counts wholly on the day it started in %s', async (timeZone, ...starts) => {
-      const expected = new Map<string, { sessions: number; input_tokens: number }>()
-      for (const [index, [start, day]] of starts.entries()) {
-        const input_tokens = 10 ** index
-        await create(`s${index}`, { input_tokens }, { started_at: utc(start) })
-        const known = expected.get(day) ?? { sessions: 0, input_tokens: 0 }
-        expected.set(day, {
-          sessions: known.sessions + 1,
-          input_tokens: known.input_tokens + input_tokens,
-        })
-        // What happens later does not move it.
-        await store.messages.append(`s${index}`, { role: 'user', content: 'x' })
+    test('a session counts wholly on the day it started', async () => {
+      for (const [timeZone, ...starts] of dayZones) {
+        await rawRun(store, "delete from messages where session_id like 'day%'")
+        await rawRun(store, "delete from sessions where id like 'day%'")
+        const expected = new Map<string, { sessions: number; input_tokens: number }>()
+        for (const [index, [start, day]] of starts.entries()) {
+          const input_tokens = 10 ** index
+          await create(`day${index}`, { input_tokens }, { started_at: utc(start) })
+          const known = expected.get(day) ?? { sessions: 0, input_tokens: 0 }
+          expected.set(day, {
+            sessions: known.sessions + 1,
+            input_tokens: known.input_tokens + input_tokens,
+          })
+          // What happens later does not move it.
+          await store.messages.append(`day${index}`, { role: 'user', content: 'x' })
+        }
+        const days = (await store.usage.byDay({ timeZone })).filter(({ input_tokens }) => input_tokens > 0)
+        expect(days, timeZone).toStrictEqual(
+          [...expected].reverse().map(([day, sums]) => ({ ...zero, day, ...sums })),
+        )
       }
-      const days = (await store.usage.byDay({ timeZone })).filter(({ input_tokens }) => input_tokens > 0)
-      expect(days).toStrictEqual([...expected].reverse().map(([day, sums]) => ({ ...zero, day, ...sums })))
     })
 
     test('is in the time zone of the process unless told otherwise', async () => {

@@ -457,7 +457,7 @@ describe.each(bothModes)('in $name', (kind) => {
         }
         await compare(store, model)
       }),
-      { numRuns: 200 },
+      { numRuns: 120 },
     )
   })
 })
