@@ -52,7 +52,7 @@ export function smallCases(store: StateStore, raw: Database.Database): Case[] {
   return [
     {
       name: 'append',
-      calls: 150,
+      calls: 400,
       ours: () => store.messages.append('bench', message()),
       raw: () => transaction([message()]),
       target: 1.15,
@@ -68,7 +68,7 @@ export function smallCases(store: StateStore, raw: Database.Database): Case[] {
     },
     {
       name: 'batch of 100',
-      calls: 4,
+      calls: 12,
       ours: () => store.messages.appendMany('bench', many(100)),
       raw: () => transaction(many(100)),
       target: 1.05,
