@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { makeLineage, makeOld, makeSessions, makeSmall } from './data.ts'
-import type { Measured } from './worker.ts'
+import type { Measured, Pruned } from './worker.ts'
 
 const { values: flags } = parseArgs({ options: { small: { type: 'boolean' }, json: { type: 'string' } } })
 const PROCESSES = flags.small ? 1 : 3
@@ -52,20 +52,20 @@ try {
 
   await makeOld(join(folder, 'old.db'), OLD)
   const pruned = Array.from({ length: PROCESSES }, () => {
-    cpSync(join(folder, 'old.db'), join(folder, 'prune.db'))
-    return run<{ seconds: number; deleted: number; longest_lock_ms: number }>(
-      'prune',
-      join(folder, 'prune.db'),
-      '',
-    )
+    const [ours, raw] = [join(folder, 'prune-ours.db'), join(folder, 'prune-raw.db')]
+    for (const copy of [ours, raw]) cpSync(join(folder, 'old.db'), copy)
+    return run<Pruned>('prune', ours, raw)
   })
-  const lock = median(pruned.map((result) => result.longest_lock_ms))
-  const seconds = median(pruned.map((result) => result.seconds))
-  console.log(
-    `prune of ${(OLD * 100).toLocaleString('en')} messages: ${seconds.toFixed(1)} s, longest lock ${lock.toFixed(0)} ms (at most 150) ${verdict(lock <= 150)}`,
-  )
-  if (flags.json)
-    writeFileSync(flags.json, JSON.stringify({ rows, prune: { seconds, longest_lock_ms: lock } }, null, 2))
+  const of = (name: keyof Pruned) => median(pruned.map((result) => result[name]))
+  // Ours leaves other processes a third of the time.
+  report({
+    name: `prune ${(OLD * 100).toLocaleString('en')} messages`,
+    ours: of('seconds') * 1e6,
+    raw: of('raw_seconds') * 1e6,
+  })
+  const lock = of('longest_lock_ms')
+  console.log(`its longest lock: ${lock.toFixed(0)} ms, at most 150: ${verdict(lock <= 150)}`)
+  if (flags.json) writeFileSync(flags.json, JSON.stringify({ rows, longest_lock_ms: lock }, null, 2))
   if (lock > 150 || rows.some(({ met }) => met === false)) process.exitCode = 1
 } finally {
   rmSync(folder, { recursive: true })
