@@ -13,11 +13,6 @@ export interface Relative {
   depth: number
 }
 
-interface Link {
-  id: string
-  parent_session_id: string | null
-}
-
 // UNION drops what was seen, so a circle in somebody's file ends the walk. A depth column would make every row
 // new again; the depth follows from the links instead.
 const upwards = fixedQuery((param: Param<{ id: string }>) =>
@@ -53,7 +48,7 @@ const downwards = fixedQuery((param: Param<{ id: string }>) =>
         ),
     )
     .selectFrom('tree')
-    .select(['id', 'parent_session_id']),
+    .select(['id', 'parent_session_id', sql<number>`0`.as('depth')]),
 )
 
 /**
@@ -100,15 +95,13 @@ export class LineageRepository {
   }
 }
 
-/** SQLite walks level by level: a parent always comes before its children. */
-function withDepth(id: string, tree: Link[]): Relative[] {
+/** Fills in the depths. SQLite walks level by level: a parent always comes before its children. */
+function withDepth(id: string, tree: Relative[]): Relative[] {
   const depths = new Map([[id, 0]])
-  const relatives: Relative[] = []
-  for (const { id, parent_session_id } of tree) {
-    if (depths.has(id)) continue
-    const depth = (depths.get(parent_session_id ?? '') ?? 0) + 1
-    depths.set(id, depth)
-    relatives.push({ id, parent_session_id, depth })
-  }
-  return relatives
+  return tree.filter((relative) => {
+    if (depths.has(relative.id)) return false
+    relative.depth = (depths.get(relative.parent_session_id ?? '') ?? 0) + 1
+    depths.set(relative.id, relative.depth)
+    return true
+  })
 }
