@@ -119,7 +119,7 @@ export function listCases(store: StateStore, raw: Database.Database, sessions: n
   const id = raw.prepare('select id from sessions where id >= ? and id < ? limit 2')
   const title = raw.prepare('select * from sessions where title = ?')
   const middle = String(Math.floor(sessions / 2)).padStart(7, '0')
-  const calls = 40
+  const calls = 12
   return [
     {
       name: 'list roots',

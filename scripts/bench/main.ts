@@ -1,6 +1,6 @@
 /**
- * npm run bench [-- --small] [-- --json FILE]: times the store against better-sqlite3 with the same SQL, in
- * interleaved rounds, each group of cases in fresh processes; medians. A ratio of 1.00 is as fast as by hand.
+ * npm run bench [-- --small] [-- --json FILE]: times the store against better-sqlite3 with the same SQL, call
+ * by call in turn, each group of cases in fresh processes; medians. A ratio of 1.00 is as fast as by hand.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
