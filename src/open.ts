@@ -83,7 +83,7 @@ export async function openStateStore(options: OpenOptions = {}): Promise<StateSt
     )
   if (!readonly && options.migrate === false && pending.length > 0)
     throw new MigrationNeededError(
-      `'${path}' lacks the migrations ${pending.join(', ')}: open it with migrate: true, or run npm run migrate.`,
+      `'${path}' lacks the migrations ${pending.join(', ')}: open it with migrate: true to bring it up to date.`,
     )
   if (size === undefined && path !== MEMORY) createFile(path)
 
