@@ -57,7 +57,7 @@ export function checkTextList(value: unknown, name: string): readonly string[] |
 export function checkObject(value: unknown, name: string): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new TypeError(`${name} must be an object, not ${shown(value)}.`)
-  return { ...value }
+  return value as Record<string, unknown>
 }
 
 /** The current time in seconds since 1970. */

@@ -34,19 +34,17 @@ export class Connection {
   /** Statements of queries that were compiled for a call, by SQL text; the oldest go first. */
   readonly #statements = new Map<string, Statement>()
   readonly #prepared = new Map<object, Prepared>()
+  readonly readonly: boolean
 
   /** @internal The types of better-sqlite3 are not ours to publish: users need not have them. */
   constructor(db: Database.Database, events: EventHandler) {
     this.#db = db
+    this.readonly = db.readonly
     this.#events = events
   }
 
   get path(): string {
     return this.#db.name
-  }
-
-  get readonly(): boolean {
-    return this.#db.readonly
   }
 
   get isOpen(): boolean {
@@ -60,32 +58,40 @@ export class Connection {
   get<Args extends object, Row>(query: FixedQuery<Args, Row>, args: Args): Row | undefined {
     const { statement, columns } = this.#fixed(query)
     const values = bindable(query.values(args))
-    const cells = this.#timed(query.sql, () => statement.get(values))
+    const started = performance.now()
+    const cells = statement.get(values)
+    this.#reportSlow(query.sql, started)
     return cells === undefined ? undefined : (toRow(columns, cells) as Row)
   }
 
   all<Args extends object, Row>(query: FixedQuery<Args, Row>, args: Args): Row[] {
     const { statement, columns } = this.#fixed(query)
     const values = bindable(query.values(args))
-    const rows = this.#timed(query.sql, () => statement.all(values))
+    const started = performance.now()
+    const rows = statement.all(values)
+    this.#reportSlow(query.sql, started)
     return rows.map((cells) => toRow(columns, cells)) as Row[]
   }
 
   run<Args extends object>(query: FixedQuery<Args, unknown>, args: Args): RunResult {
     const { statement } = this.#fixed(query)
     const values = bindable(query.values(args))
-    return this.#timed(query.sql, () => statement.run(values))
+    const started = performance.now()
+    const result = statement.run(values)
+    this.#reportSlow(query.sql, started)
+    return result
   }
 
   /** Runs a query that was compiled for this call. */
   execute<Row>({ sql, parameters }: CompiledQuery<Row>): QueryResult<Row> {
-    return this.#timed(sql, () => {
-      const statement = this.#statement(sql)
-      const values = bindable([...parameters])
-      if (statement.reader) return { rows: statement.all(values) as Row[] }
-      const { changes, lastInsertRowid } = statement.run(values)
-      return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) }
-    })
+    const statement = this.#statement(sql)
+    const values = bindable([...parameters])
+    const started = performance.now()
+    const rows = statement.reader ? (statement.all(values) as Row[]) : []
+    const run = statement.reader ? undefined : statement.run(values)
+    this.#reportSlow(sql, started)
+    if (!run) return { rows }
+    return { rows, numAffectedRows: BigInt(run.changes), insertId: BigInt(run.lastInsertRowid) }
   }
 
   /** Whether the statement leaves the file as it is. */
@@ -149,9 +155,7 @@ export class Connection {
     this.#db.close()
   }
 
-  #timed<T>(sql: string, run: () => T): T {
-    const started = performance.now()
-    const result = run()
+  #reportSlow(sql: string, started: number): void {
     const duration_ms = performance.now() - started
     if (duration_ms > SLOW_QUERY_MS)
       this.#events({
@@ -161,7 +165,6 @@ export class Connection {
         sql,
         duration_ms,
       })
-    return result
   }
 
   #fixed<Args extends object>(query: FixedQuery<Args, unknown>): Prepared {

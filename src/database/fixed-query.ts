@@ -50,3 +50,39 @@ export function fixedQuery<Args extends object, Row>(
 ): FixedQuery<Args, Row> {
   return new FixedQuery(define((name) => sql`${new Slot(name)}`).compile())
 }
+
+/** A fixed query that takes the arguments of several rows, and that many at every call. */
+class FixedRows<Args extends object, Row> extends FixedQuery<readonly Args[], Row> {
+  readonly #names: readonly (keyof Args)[]
+
+  constructor(query: CompiledQuery<Row>, names: readonly (keyof Args)[]) {
+    super(query)
+    this.#names = names
+  }
+
+  override values(rows: readonly Args[]): unknown[] {
+    const values: unknown[] = []
+    for (const args of rows) for (const name of this.#names) values.push(args[name])
+    return values
+  }
+}
+
+/**
+ * An INSERT of several rows. Inside a transaction FTS5 writes out its index at every statement that fires a
+ * trigger, so one statement for 25 messages takes two thirds of the time of 25 statements.
+ *
+ * @param row the values of one row: arguments, all of them.
+ * @returns the query for so many rows, compiled when it is first asked for.
+ */
+export function fixedRows<Args extends object, Row, Values extends object>(
+  row: (param: Param<Args>) => Values,
+  define: (rows: Values[]) => { compile(): CompiledQuery<Row> },
+): (rows: number) => FixedQuery<readonly Args[], Row> {
+  const queries: FixedQuery<readonly Args[], Row>[] = []
+  const names: (keyof Args)[] = []
+  const values = row((name) => {
+    names.push(name)
+    return sql`${new Slot(name)}`
+  })
+  return (rows) => (queries[rows] ??= new FixedRows(define(new Array(rows).fill(values)).compile(), names))
+}

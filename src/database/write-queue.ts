@@ -1,4 +1,4 @@
-import { setTimeout as delay, setImmediate as nextTick } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import {
   ReadonlyStoreError,
   StateStoreBusyError,
@@ -52,7 +52,7 @@ export class WriteQueue implements Executor {
   readonly #checkpoints: Checkpoints
   readonly #forget: () => void
   #draining = false
-  #drained = Promise.resolve()
+  #whenDrained: (() => void) | undefined
   #transaction: OpenTransaction | undefined
   #turn: Turn | undefined
   #committing: Write[] = []
@@ -154,7 +154,9 @@ export class WriteQueue implements Executor {
   }
 
   async commit(transaction: OpenTransaction): Promise<void> {
-    await transaction.commit(() => this.#commit())
+    await transaction.commit(async () => {
+      if (!this.#tryCommit()) await this.#waitToCommit()
+    })
     this.#checkpoints.afterWrites(1)
   }
 
@@ -168,12 +170,18 @@ export class WriteQueue implements Executor {
     if (this.#closed) return this.#closing
     this.#assertUsable()
     this.#closed = true
-    this.#closing = this.#drained.then(() => {
-      if (!this.#connection.readonly) this.#checkpoints.run()
-      this.#connection.close()
-      this.#forget()
-    })
+    this.#closing = this.#finish()
     return this.#closing
+  }
+
+  async #finish(): Promise<void> {
+    if (this.#draining)
+      await new Promise<void>((resolve) => {
+        this.#whenDrained = resolve
+      })
+    if (!this.#connection.readonly) this.#checkpoints.run()
+    this.#connection.close()
+    this.#forget()
   }
 
   /** The first half of the end of the process: gives up the transaction that is open, whoever's it is. */
@@ -219,21 +227,30 @@ export class WriteQueue implements Executor {
     if (this.#draining) return
     this.#draining = true
     // A microtask would collect the same writes, but a loop of awaited appends would then starve timers.
-    this.#drained = new Promise((resolve) => setImmediate(() => void this.#drain().then(resolve)))
+    setImmediate(this.#drain)
   }
 
-  async #drain(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      if (isWrite(this.#waiting[0])) await this.#writeGroup()
-      else await this.#takeTurn()
-      for (const resume of this.#waitingReads.splice(0)) resume()
-      if (this.#waiting.length > 0) await nextTick()
+  readonly #drain = (): void => {
+    const more = this.#tryBegin() ? this.#begun() : this.#waitToBegin()
+    if (more) void more.then(this.#goOn)
+    else this.#goOn()
+  }
+
+  readonly #goOn = (): void => {
+    for (const resume of this.#waitingReads.splice(0)) resume()
+    if (this.#waiting.length > 0) setImmediate(this.#drain)
+    else {
+      this.#draining = false
+      this.#whenDrained?.()
     }
-    this.#draining = false
+  }
+
+  /** Does what the transaction was opened for. A promise where that takes more than this tick: most writes do not. */
+  #begun(): Promise<void> | undefined {
+    return isWrite(this.#waiting[0]) ? this.#writeGroup() : this.#takeTurn()
   }
 
   async #takeTurn(): Promise<void> {
-    if (!(await this.#begin())) return
     const turn = this.#waiting.shift() as Turn
     this.#turn = turn
     await new Promise<void>((release) => {
@@ -244,21 +261,31 @@ export class WriteQueue implements Executor {
     this.#turn = undefined
   }
 
-  async #writeGroup(): Promise<void> {
-    if (!(await this.#begin())) return
+  #writeGroup(): Promise<void> | undefined {
     const done = this.#runGroup(this.#waiting, TICK_BUDGET_MS)
-    if (done.length === 0) return
+    if (done.length === 0) return undefined
     this.#committing = done
     try {
-      await this.#commit()
+      if (this.#tryCommit()) this.#committed(done)
+      else
+        return this.#waitToCommit().then(
+          () => this.#committed(done),
+          (error) => this.#refuse(done, error),
+        )
     } catch (error) {
-      for (const write of done) write.reject(toStoreError(error, this.#connection.path))
-      return
-    } finally {
-      this.#committing = []
+      this.#refuse(done, error)
     }
+    return undefined
+  }
+
+  #committed(done: Write[]): void {
     for (const write of done) write.settle()
     this.#checkpoints.afterWrites(done.length)
+  }
+
+  #refuse(done: Write[], error: unknown): void {
+    this.#committing = []
+    for (const write of done) write.reject(toStoreError(error, this.#connection.path))
   }
 
   /**
@@ -290,11 +317,22 @@ export class WriteQueue implements Executor {
     return done
   }
 
+  /** Opens a transaction for the entry at the head; false when that must wait. */
+  #tryBegin(): boolean {
+    try {
+      this.#connection.begin()
+      return true
+    } catch {
+      // The loop tries again and deals with what it meets.
+      return false
+    }
+  }
+
   /**
-   * Opens a transaction for the entry at the head, and for the writes right behind it. False when nothing of
-   * that kind is at the head any more: what had waited too long was rejected, or all of it if SQLite refused.
+   * Tries again until it opens a transaction for the entry at the head and does its work, or nothing of that
+   * kind is at the head any more: what had waited too long was rejected, or all of it if SQLite refused.
    */
-  async #begin(): Promise<boolean> {
+  async #waitToBegin(): Promise<void> {
     const first = performance.now()
     const forWrites = isWrite(this.#waiting[0])
     for (let tries = 0; ; tries++) {
@@ -308,7 +346,7 @@ export class WriteQueue implements Executor {
             message: `A write waited ${(waited_ms / 1000).toFixed(1)} s for another process.`,
             waited_ms,
           })
-        return true
+        break
       } catch (error) {
         const busy = isBusy(error)
         const now = performance.now()
@@ -324,10 +362,11 @@ export class WriteQueue implements Executor {
               : toStoreError(error, this.#connection.path),
           )
         }
-        if (this.#waiting.length === 0 || isWrite(this.#waiting[0]) !== forWrites) return false
+        if (this.#waiting.length === 0 || isWrite(this.#waiting[0]) !== forWrites) return
       }
       await delay(retryDelay(tries))
     }
+    return this.#begun()
   }
 
   /** The entries that the next transaction is for: one turn, or all writes up to the next turn. */
@@ -337,24 +376,30 @@ export class WriteQueue implements Executor {
     return end === -1 ? [...this.#waiting] : this.#waiting.slice(0, end)
   }
 
-  /** A busy commit (readers of a file in rollback-journal mode) is tried again; the work before it is not. */
-  async #commit(): Promise<void> {
+  /** False when the commit is busy: readers of a file in rollback-journal mode. The work before it is kept. */
+  #tryCommit(): boolean {
+    try {
+      this.#connection.commit()
+    } catch (error) {
+      if (isBusy(error)) return false
+      this.#connection.rollback()
+      throw error
+    }
+    // In the same tick: a process that exits now must not write any of it again.
+    this.#committing = []
+    if (this.#turn) this.#turn.atExit = undefined
+    return true
+  }
+
+  async #waitToCommit(): Promise<void> {
     const started = performance.now()
     for (let tries = 0; ; tries++) {
-      try {
-        this.#connection.commit()
-        // In the same tick: a process that exits now must not write any of it again.
-        this.#committing = []
-        if (this.#turn) this.#turn.atExit = undefined
-        return
-      } catch (error) {
-        const waited_ms = performance.now() - started
-        if (!isBusy(error) || waited_ms >= this.#busyTimeout) {
-          this.#connection.rollback()
-          throw isBusy(error) ? new StateStoreBusyError(waited_ms, { cause: error }) : error
-        }
-      }
       await delay(retryDelay(tries))
+      if (this.#tryCommit()) return
+      const waited_ms = performance.now() - started
+      if (waited_ms < this.#busyTimeout) continue
+      this.#connection.rollback()
+      throw new StateStoreBusyError(waited_ms)
     }
   }
 }

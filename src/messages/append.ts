@@ -1,13 +1,13 @@
 import { type Expression, type RawBuilder, sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
-import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
+import { build, fixedQuery, fixedRows, type Param } from '../database/fixed-query.ts'
 import { SessionEndedError, SessionNotFoundError } from '../errors.ts'
 import type { EventHandler } from '../events.ts'
 import { tipOf } from '../sessions/tip.ts'
 import type { CheckedMessage, MessageValues } from './message-values.ts'
 
-const insertMessage = fixedQuery((param: Param<MessageValues & { session_id: string }>) =>
-  build.insertInto('messages').values({
+const insertMessages = fixedRows(
+  (param: Param<MessageValues>) => ({
     session_id: param('session_id'),
     role: param('role'),
     content: param('content'),
@@ -21,7 +21,11 @@ const insertMessage = fixedQuery((param: Param<MessageValues & { session_id: str
     reasoning_details: param('reasoning_details'),
     codex_reasoning_items: param('codex_reasoning_items'),
   }),
+  (rows) => build.insertInto('messages').values(rows),
 )
+
+/** Messages that one statement inserts: more gain little, and hold up the event loop longer. */
+export const ROWS_AT_ONCE = 25
 
 const insertStructured = fixedQuery((param: Param<{ message_id: number; content: string }>) =>
   build
@@ -66,12 +70,16 @@ export function addToCounters(
   return session
 }
 
-/** Inserts one message and returns its id. */
-export function insert(connection: Connection, session_id: string, { values }: CheckedMessage): number {
-  const id = Number(connection.run(insertMessage, { ...values, session_id }).lastInsertRowid)
-  if (values.structured !== null)
-    connection.run(insertStructured, { message_id: id, content: values.structured })
-  return id
+/** Inserts up to {@link ROWS_AT_ONCE} messages and returns their ids. */
+export function insert(connection: Connection, messages: readonly CheckedMessage[]): number[] {
+  const rows = messages.map(({ values }) => values)
+  // AUTOINCREMENT gives each row of a statement the id after the one before it.
+  const last = Number(connection.run(insertMessages(rows.length), rows).lastInsertRowid)
+  const ids = rows.map((_, index) => last - rows.length + 1 + index)
+  for (const [index, { structured }] of messages.entries())
+    if (structured !== null)
+      connection.run(insertStructured, { message_id: ids[index]!, content: structured })
+  return ids
 }
 
 /** What storing messages in a session found out about it. */

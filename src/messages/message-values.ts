@@ -12,10 +12,9 @@ import type { NewMessage, ToolCall } from './message-types.ts'
 import { type StoredContent, toStoredContent } from './structured-content.ts'
 
 /** A message as its INSERT takes it, checked and serialised before any transaction begins. */
-export type MessageValues = Required<Omit<NewMessageRow, 'id' | 'session_id'>> &
-  Pick<StoredContent, 'structured'>
+export type MessageValues = Required<Omit<NewMessageRow, 'id'>>
 
-export interface CheckedMessage {
+export interface CheckedMessage extends Pick<StoredContent, 'structured'> {
   values: MessageValues
   /** How many calls the message adds to the session's tool_call_count. */
   toolCalls: number
@@ -41,13 +40,21 @@ const FIELDS = new Set<string>([
 ] satisfies (keyof NewMessage | 'id' | 'session_id')[])
 
 /** @throws TypeError naming the field and what it must be. */
-export function checkMessage(message: NewMessage, path: string, additions: boolean): CheckedMessage {
+export function checkMessage(
+  session_id: string,
+  message: NewMessage,
+  path: string,
+  additions: boolean,
+): CheckedMessage {
   const fields = checkObject(message, path)
   const calls = checkToolCalls(fields.tool_calls, `${path}.tool_calls`)
+  const { content, structured } = toStoredContent(fields.content, `${path}.content`, additions)
   return {
+    // Written out: a spread would cost more than everything else here, once for each message.
     values: {
+      session_id,
       role: checkWord(fields.role, `${path}.role`),
-      ...toStoredContent(fields.content, `${path}.content`, additions),
+      content,
       tool_call_id: checkOptionalText(fields.tool_call_id, `${path}.tool_call_id`),
       tool_calls: calls && calls.length > 0 ? toJson(calls, `${path}.tool_calls`) : null,
       tool_name: checkOptionalText(fields.tool_name, `${path}.tool_name`),
@@ -58,6 +65,7 @@ export function checkMessage(message: NewMessage, path: string, additions: boole
       reasoning_details: optionalJson(message.reasoning_details, `${path}.reasoning_details`),
       codex_reasoning_items: optionalJson(message.codex_reasoning_items, `${path}.codex_reasoning_items`),
     },
+    structured,
     toolCalls: calls?.length ?? 0,
     notStored: Object.keys(fields).filter((name) => !FIELDS.has(name) && !isEmpty(fields[name])),
   }

@@ -3,7 +3,7 @@ import type { Connection } from '../database/connection.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import type { RepositoryContext } from '../database/repository.ts'
 import { SessionNotFoundError } from '../errors.ts'
-import { type Appended, addToCounters, appended, insert, reportAppended } from './append.ts'
+import { type Appended, addToCounters, appended, insert, ROWS_AT_ONCE, reportAppended } from './append.ts'
 import { mergeUserTurns, toConversationMessage } from './conversation.ts'
 import type { ConversationMessage, Message, NewMessage } from './message-types.ts'
 import { type CheckedMessage, checkMessage } from './message-values.ts'
@@ -30,7 +30,7 @@ export interface ListMessagesOptions {
 
 const MAX_ID = Number.MAX_SAFE_INTEGER
 
-/** Messages written, deleted or read before the event loop gets its turn. */
+/** Messages written, deleted or read before the event loop gets its turn: a multiple of {@link ROWS_AT_ONCE}. */
 const STEP = 250
 
 const countAll = fixedQuery((_: Param<object>) =>
@@ -86,11 +86,11 @@ export class MessageRepository {
   async append(sessionId: string, message: NewMessage, options: AppendOptions = {}): Promise<number> {
     checkId(sessionId, 'sessionId')
     const { executor, events, additions } = this.#context
-    const checked = checkMessage(message, 'message', additions)
-    const stored = await executor.write((connection) => {
-      const session = addToCounters(connection, sessionId, [checked], options.requireOpen ?? false)
-      return appended(connection, sessionId, session, [insert(connection, sessionId, checked)])
-    })
+    const checked = checkMessage(sessionId, message, 'message', additions)
+    const requireOpen = options.requireOpen ?? false
+    const stored = await executor.write((connection) =>
+      atOnce(insertAll(connection, sessionId, [checked], requireOpen)),
+    )
     reportAppended(sessionId, [checked], stored, events)
     return stored.ids[0]!
   }
@@ -107,9 +107,10 @@ export class MessageRepository {
   ): Promise<number[]> {
     const checked = this.#check(sessionId, messages)
     const { executor, events } = this.#context
-    const stored = await executor.writeInSteps((connection) =>
-      insertAll(connection, sessionId, checked, options.requireOpen ?? false),
-    )
+    const requireOpen = options.requireOpen ?? false
+    const stored = await (checked.length <= STEP
+      ? executor.write((connection) => atOnce(insertAll(connection, sessionId, checked, requireOpen)))
+      : executor.writeInSteps((connection) => insertAll(connection, sessionId, checked, requireOpen)))
     reportAppended(sessionId, checked, stored, events)
     return stored.ids
   }
@@ -205,7 +206,7 @@ export class MessageRepository {
     checkId(sessionId, 'sessionId')
     if (!Array.isArray(messages)) throw new TypeError('messages must be an array of messages.')
     return messages.map((message, index) =>
-      checkMessage(message, `messages[${index}]`, this.#context.additions),
+      checkMessage(sessionId, message, `messages[${index}]`, this.#context.additions),
     )
   }
 }
@@ -218,11 +219,19 @@ function* insertAll(
 ): Generator<void, Appended> {
   const session = addToCounters(connection, sessionId, messages, requireOpen)
   const ids: number[] = []
-  for (const message of messages) {
+  while (ids.length < messages.length) {
     if (ids.length > 0 && ids.length % STEP === 0) yield
-    ids.push(insert(connection, sessionId, message))
+    ids.push(...insert(connection, messages.slice(ids.length, ids.length + ROWS_AT_ONCE)))
   }
   return appended(connection, sessionId, session, ids)
+}
+
+/** Runs steps without a pause: for work that is short enough for one tick. */
+function atOnce<T>(steps: Generator<void, T>): T {
+  for (;;) {
+    const step = steps.next()
+    if (step.done) return step.value
+  }
 }
 
 function* deleteAll(connection: Connection, session_id: string): Generator<void, number> {
