@@ -179,6 +179,24 @@ export function listCases(store: StateStore, raw: Database.Database, sessions: n
   ]
 }
 
+/** The lists of a large file against those of a small one. */
+export function sizeCases(large: StateStore, small: StateStore): Case[] {
+  const lists: [string, Parameters<StateStore['sessions']['list']>[0]][] = [
+    ['list roots', { show: 'roots' }],
+    ['list by source', { source: 'telegram' }],
+    ['list rare source', { source: 'rare' }],
+    ['list absent source', { source: 'absent' }],
+    ['list by last activity', { orderBy: 'lastActive' }],
+  ]
+  return lists.map(([name, options]) => ({
+    name,
+    calls: 30,
+    ours: () => large.sessions.list(options),
+    raw: () => small.sessions.list(options),
+    target: 1.5,
+  }))
+}
+
 /** A chain of 10,000 sessions and a tree of 100,000, against a recursive query without protection from circles. */
 export function lineageCases(store: StateStore, raw: Database.Database): Case[] {
   const up = raw.prepare(`

@@ -2,7 +2,7 @@
 import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { openStateStore } from '../../src/index.ts'
-import { type Case, lineageCases, listCases, smallCases } from './cases.ts'
+import { type Case, lineageCases, listCases, sizeCases, smallCases } from './cases.ts'
 
 export interface Measured {
   name: string
@@ -22,7 +22,11 @@ export interface Pruned {
 const [group, rounds, ours, rawPath] = process.argv.slice(2) as [string, string, string, string]
 const store = await openStateStore({ path: ours })
 if (group === 'prune') console.log(JSON.stringify({ ...(await prune()), raw_seconds: rawPrune(rawPath) }))
-else {
+else if (group === 'sizes') {
+  const smaller = await openStateStore({ path: rawPath })
+  await print(sizeCases(store, smaller))
+  await smaller.close()
+} else {
   const raw = new Database(rawPath)
   raw.pragma('synchronous = full')
   raw.pragma('foreign_keys = on')
@@ -32,12 +36,16 @@ else {
       : group === 'lineage'
         ? lineageCases(store, raw)
         : listCases(store, raw, Number(group))
-  const measured: Measured[] = []
-  for (const item of cases) measured.push(await measure(item, Number(rounds)))
-  console.log(JSON.stringify(measured))
+  await print(cases)
   raw.close()
 }
 await store.close()
+
+async function print(cases: Case[]): Promise<void> {
+  const measured: Measured[] = []
+  for (const item of cases) measured.push(await measure(item, Number(rounds)))
+  console.log(JSON.stringify(measured))
+}
 
 /** Times every call by itself, the two sides in turn: what else the machine does meets both alike. */
 async function measure({ name, calls, ours, raw, target }: Case, rounds: number): Promise<Measured> {
@@ -47,7 +55,11 @@ async function measure({ name, calls, ours, raw, target }: Case, rounds: number)
     for (const side of call % 2 ? (['ours', 'raw'] as const) : (['raw', 'ours'] as const)) {
       const started = performance.now()
       if (side === 'ours') await ours()
-      else raw()
+      else {
+        const result = raw()
+        // The sizes group has a store on both sides; better-sqlite3 need not wait.
+        if (result instanceof Promise) await result
+      }
       if (call >= 0) times[side].push((performance.now() - started) * 1_000)
     }
   return { name, ours: median(times.ours), raw: median(times.raw), target }
