@@ -3,10 +3,12 @@ import { closeSync, openSync, rmSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import type { Connection } from '../src/database/connection.ts'
-import { inspect, type Shape } from '../src/database/inspection.ts'
+import { executedIn, inspect } from '../src/database/inspection.ts'
 import { BUSY_TIMEOUT_MS } from '../src/database/limits.ts'
-import { executedIn, MIGRATIONS, migrate } from '../src/database/migrator.ts'
+import { migrate } from '../src/database/migrator.ts'
 import { openConnection } from '../src/database/open-connection.ts'
+import { MIGRATIONS } from '../src/database/reference.ts'
+import type { Shape } from '../src/database/shape.ts'
 import { CannotOpenError, UnsupportedSchemaError } from '../src/index.ts'
 import { connectionOptions, count, withFile } from './migrate-file.ts'
 import { migrationLines, plural, stateLine, tableOf, UsageError, wrap } from './migrate-text.ts'
@@ -50,8 +52,12 @@ export async function down(path: string, target: string, yes: boolean): Promise<
 
 /** Prints what going down means for a file. Returns the migrations to undo, the latest first. */
 async function announce(path: string, target: string, yes: boolean): Promise<string[]> {
-  return withFile(path, async ({ state, connection }) => {
+  return withFile(path, async ({ state, flaws, connection }) => {
     if (!connection) throw new CannotOpenError(`There is no state file at '${path}': check the path.`)
+    if (flaws.length > 0)
+      throw new UnsupportedSchemaError(
+        `'${path}' is flawed (${flaws.join(', ')}): run npm run migrate first, which mends that.`,
+      )
     const done = executedIn(state)
     const later = done.filter((name) => !(name in MIGRATIONS))
     if (later.length > 0)

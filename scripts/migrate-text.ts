@@ -1,7 +1,7 @@
 /** What npm run migrate prints, for a terminal of 80 columns. */
 import { additionMigrations } from '../migrations/index.ts'
-import type { FileState, Shape } from '../src/database/inspection.ts'
-import { executedIn } from '../src/database/migrator.ts'
+import { executedIn, type FileState } from '../src/database/inspection.ts'
+import type { Shape } from '../src/database/shape.ts'
 import type { Schema } from './schema-text.ts'
 
 export const HELP = `npm run migrate                     brings the file up to date, or creates it

@@ -2,8 +2,10 @@
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { sql } from 'kysely'
-import { executedIn, MIGRATIONS, pendingMigrations } from '../src/database/migrator.ts'
-import { openStateStore } from '../src/index.ts'
+import { executedIn } from '../src/database/inspection.ts'
+import { pendingMigrations } from '../src/database/migrator.ts'
+import { MIGRATIONS } from '../src/database/reference.ts'
+import { openStateStore, UnsupportedSchemaError } from '../src/index.ts'
 import { defaultPath } from '../src/open.ts'
 import { down, targetOf } from './migrate-down.ts'
 import { count, printWarning, withFile } from './migrate-file.ts'
@@ -62,15 +64,19 @@ async function up(path: string, additions: boolean): Promise<void> {
     },
   })
   await store.close()
-  const { migrations, schemaVersion } = store.info
-  const now = schemaLine(schemaVersion, store.info.additions ? 'with' : 'without')
-  if (migrations.length === 0) return console.log(wrap(`'${path}' is up to date: ${now}.`))
+  const { migrations, mended, schemaVersion, readonlyBecause } = store.info
+  if (readonlyBecause !== null)
+    throw new UnsupportedSchemaError(`'${path}' is not migrated: ${readonlyBecause}`)
+  const now = schemaLine(schemaVersion ?? 0, store.info.additions ? 'with' : 'without')
+  if (migrations.length === 0 && mended.length === 0)
+    return console.log(wrap(`'${path}' is up to date: ${now}.`))
+  if (migrations.length === 0) return console.log(wrap(`Mended '${path}': ${now}.`))
   console.log(wrap(`${created ? 'Created' : 'Migrated'} '${path}': ${now}. What ran:`))
   console.log(`\n${migrationLines(migrations, await schemas())}`)
 }
 
 async function status(path: string, additions: boolean): Promise<void> {
-  await withFile(path, ({ state }) => {
+  await withFile(path, ({ state, flaws }) => {
     const done = executedIn(state)
     const pending = pendingMigrations(state, additions)
     const later = done.filter((name) => !(name in MIGRATIONS))
@@ -79,13 +85,18 @@ async function status(path: string, additions: boolean): Promise<void> {
       const mark = done.includes(name) ? 'done' : pending.includes(name) ? 'pending' : 'left out'
       console.log(`  ${mark.padEnd(10)}${name}${later.includes(name) ? ' (of a later release)' : ''}`)
     }
-    console.log(pending.length > 0 ? '\nnpm run migrate runs what is pending.' : '\nUp to date.')
+    if (flaws.length > 0)
+      console.log(`\n${wrap(`It is flawed: ${flaws.join(', ')}. npm run migrate mends that.`)}`)
+    if (pending.length > 0) console.log('\nnpm run migrate runs what is pending.')
+    else if (flaws.length === 0) console.log('\nUp to date.')
   })
 }
 
 async function plan(path: string, additions: boolean): Promise<void> {
-  await withFile(path, async ({ state, connection }) => {
+  await withFile(path, async ({ state, flaws, connection }) => {
     const pending = pendingMigrations(state, additions)
+    if (flaws.length > 0) console.log(`${wrap(`Migrating would mend ${flaws.join(', ')}.`)}\n`)
+    if (pending.length === 0 && flaws.length > 0) return
     if (pending.length === 0) return console.log(wrap(`'${path}' is up to date: ${stateLine(state)}.`))
     console.log(wrap(`'${path}': ${stateLine(state)}. Migrating would run`))
     console.log(`\n${migrationLines(pending, await schemas())}`)

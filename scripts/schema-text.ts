@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { Connection } from '../src/database/connection.ts'
-import { readShape, type Shape } from '../src/database/inspection.ts'
-import { MIGRATIONS } from '../src/database/migrator.ts'
+import { MIGRATIONS } from '../src/database/reference.ts'
+import { readShape, type Shape } from '../src/database/shape.ts'
 
 export interface Schema {
   /** The last migration that ran, for example `003_title`. */

@@ -157,7 +157,7 @@ export class NotAStateFileError extends StateStoreError {
   readonly code = 'NOT_A_STATE_FILE'
 }
 
-/** The file has a schema this version of the package does not open. It was not touched. */
+/** The file has a schema that this version of the package does not open, or not for this call. It was not touched. */
 export class UnsupportedSchemaError extends StateStoreError {
   readonly code = 'UNSUPPORTED_SCHEMA'
 }

@@ -9,6 +9,16 @@ export type StateStoreEvent = { level: 'info' | 'warning'; message: string } & (
   | { type: 'migrated'; path: string; from_version: number; migrations: string[] }
   /** A session lost its title to a newer one of the same title. */
   | { type: 'duplicate-title'; session_id: string; title: string }
+  /** A file lacked parts that it should have had, or had them in another form: what was mended. */
+  | { type: 'mended'; path: string; mended: string[] }
+  /** `message_count` of so many sessions differs from their messages; the counters were left alone. */
+  | { type: 'counters-drifted'; path: string; sessions: number }
+  /** The file was there and had 0 bytes: a new store was made in it. */
+  | { type: 'empty-file'; path: string }
+  /** The file can only be read, though `readonly` was not asked for. */
+  | { type: 'opened-readonly'; path: string; reason: string }
+  /** Searches scan the messages, because the word index cannot be relied on. */
+  | { type: 'word-index-unused'; path: string; reason: string }
   /** People other than the owner can read the file. `mode` is its permission bits. */
   | { type: 'file-readable-by-others'; path: string; mode: number }
   /** SQLite kept another journal mode than WAL, so readers and writers block each other. */
@@ -44,6 +54,7 @@ const ONCE = new Set<StateStoreEvent['type']>([
   'ill-formed-text',
   'field-not-stored',
   'unusual-role',
+  'word-index-unused',
 ])
 const MAX_REMEMBERED = 10_000
 

@@ -9,9 +9,11 @@ export type { MessageRow, SessionRow, StateDatabase } from './database/schema.ts
 export type { SessionOrder } from './database/session-pages.ts'
 export * from './errors.ts'
 export type { EventHandler, StateStoreEvent } from './events.ts'
+export { inspectStateFile, type StateFileReport } from './inspect.ts'
 export type { JsonArray, JsonObject, JsonText, JsonValue } from './json.ts'
 export type {
   ConversationMessage,
+  Inactive,
   Message,
   MessageContent,
   NewMessage,
@@ -29,6 +31,7 @@ export { containsCjk } from './search/characters.ts'
 export { sanitizeFts5Query } from './search/query.ts'
 export type { SearchRepository } from './search/search.ts'
 export type { ContextMessage, SearchHit, SearchOptions } from './search/search-types.ts'
+export type { WordIndex } from './search/word-index.ts'
 export type { LineageRepository, Relative } from './sessions/lineage.ts'
 export type { ListSessionsOptions } from './sessions/list.ts'
 export type { PruneOptions, PruneResult } from './sessions/prune.ts'

@@ -4,9 +4,9 @@ import { stateDialect } from './database/dialect.ts'
 import type { Executor } from './database/executor.ts'
 import { TRANSACTION_LIMIT_MS } from './database/limits.ts'
 import { QueueDriver } from './database/queue-driver.ts'
+import type { RepositoryContext } from './database/repository.ts'
 import type { StateDatabase } from './database/schema.ts'
 import { WriteQueue } from './database/write-queue.ts'
-import type { EventHandler } from './events.ts'
 import { MessageRepository } from './messages/messages.ts'
 import { SearchRepository } from './search/search.ts'
 import { LineageRepository } from './sessions/lineage.ts'
@@ -19,14 +19,20 @@ export interface StoreInfo {
   /** Absolute, or `:memory:`. */
   path: string
   readonly: boolean
-  /** Hermes's own number, 1 to 6. */
-  schemaVersion: number
+  /** Why it is read-only: asked for, or the file of a later Hermes version; null where it is not. */
+  readonlyBecause: string | null
+  /** Hermes's own number, as the file has it; null where it has none that can be read. */
+  schemaVersion: number | null
   /** `wal` in general; `memory` for `:memory:`. */
   journalMode: string
   /** Whether the file has what this package adds to the Hermes schema. */
   additions: boolean
   /** The migrations that opening ran, in order. */
   migrations: string[]
+  /** What the file lacked of what it said it was, or had in another form, and opening mended. */
+  mended: string[]
+  /** Why searches scan the messages instead of asking the word index; null where they ask it. */
+  wordIndexProblem: string | null
 }
 
 /** What a transaction's callback works with: all of it runs inside the transaction. */
@@ -58,13 +64,18 @@ export class StateStore {
   readonly db: Kysely<StateDatabase>
 
   readonly #queue: WriteQueue
-  readonly #context: { events: EventHandler; additions: boolean }
+  readonly #context: Omit<RepositoryContext, 'executor'>
 
   /** @internal */
-  constructor(connection: Connection, info: StoreInfo, busyTimeout: number, events: EventHandler) {
+  constructor(
+    connection: Connection,
+    info: StoreInfo,
+    busyTimeout: number,
+    context: Omit<RepositoryContext, 'executor'>,
+  ) {
     this.info = info
-    this.#queue = new WriteQueue(connection, busyTimeout, events)
-    this.#context = { events, additions: info.additions }
+    this.#queue = new WriteQueue(connection, busyTimeout, context.events)
+    this.#context = context
     this.db = new Kysely({ dialect: stateDialect(new QueueDriver(this.#queue)) })
     const { sessions, titles, lineage, messages, usage, search } = this.#repositories(this.#queue)
     this.sessions = sessions

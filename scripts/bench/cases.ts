@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3'
 import type { FixedQuery } from '../../src/database/fixed-query.ts'
 import { CHECKPOINT_EVERY_N_WRITES } from '../../src/database/limits.ts'
-import { pageIds } from '../../src/database/session-pages.ts'
+import { listedPages } from '../../src/database/session-pages.ts'
 import type { NewMessage, SessionSummary, StateStore } from '../../src/index.ts'
 import { previewOf, summaryOf } from '../../src/sessions/list.ts'
 import { message } from './data.ts'
@@ -98,8 +98,8 @@ export function listCases(store: StateStore, raw: Database.Database, sessions: n
     return (args: Args) => statement.all(query.values(args))
   }
   const [byStart, byActivity, summary, preview] = [
-    run(pageIds.started),
-    run(pageIds.lastActive),
+    run(listedPages.started),
+    run(listedPages.lastActive),
     run(summaryOf),
     run(previewOf),
   ]

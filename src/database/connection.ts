@@ -35,6 +35,8 @@ export class Connection {
   readonly #statements = new Map<string, Statement>()
   readonly #prepared = new Map<object, Prepared>()
   readonly readonly: boolean
+  /** Why it is read-only, where nobody asked for that. */
+  readonlyBecause: string | null = null
 
   /** @internal The types of better-sqlite3 are not ours to publish: users need not have them. */
   constructor(db: Database.Database, events: EventHandler) {
@@ -107,6 +109,18 @@ export class Connection {
   /** SQL without parameters or result. */
   exec(sql: string): void {
     this.#db.exec(sql)
+  }
+
+  /** Takes a virtual table off the schema that SQLite cannot open, and so cannot drop. What is inside it stays. */
+  forgetTable(name: string): void {
+    this.#db.unsafeMode(true)
+    try {
+      this.#db.pragma('writable_schema = on')
+      this.#db.prepare("delete from sqlite_schema where type = 'table' and name = ?").run(name)
+      this.#db.pragma('writable_schema = reset')
+    } finally {
+      this.#db.unsafeMode(false)
+    }
   }
 
   /** Gives the connection a function for its queries: the same result for the same values. */

@@ -1,8 +1,8 @@
 import { type RawBuilder, type ReferenceExpression, type SqlBool, sql } from 'kysely'
-import type { StateDatabase } from './schema.ts'
+import type { ReadDatabase } from './schema.ts'
 
 /** A column of a table of the file, as `table.column`. */
-type ColumnName = ReferenceExpression<StateDatabase, keyof StateDatabase> & string
+type ColumnName = ReferenceExpression<ReadDatabase, keyof ReadDatabase> & string
 
 /** Whether a column holds one of the values, however many: SQLite takes at most 32,766 parameters. */
 export function isOneOf(column: ColumnName, values: readonly string[]): RawBuilder<SqlBool> {

@@ -1,9 +1,9 @@
 import { type CompiledQuery, DummyDriver, Kysely, type RawBuilder, sql } from 'kysely'
 import { stateDialect } from './dialect.ts'
-import type { StateDatabase } from './schema.ts'
+import type { ReadDatabase } from './schema.ts'
 
 /** Builds queries and runs none: what every fixed query is written with. */
-export const build = new Kysely<StateDatabase>({ dialect: stateDialect(new DummyDriver()) })
+export const build = new Kysely<ReadDatabase>({ dialect: stateDialect(new DummyDriver()) })
 
 class Slot {
   constructor(readonly name: string) {}

@@ -1,33 +1,25 @@
-import Database from 'better-sqlite3'
+import { Kysely, type Migration, type MigrationResultSet, Migrator, sql } from 'kysely'
+import { NotAStateFileError, StateStoreError, UnsupportedSchemaError } from '../errors.ts'
+import { finishRebuild } from '../search/rebuild.ts'
+import { PROGRESS } from '../search/word-index.ts'
 import {
-  CompiledQuery,
-  type Driver,
-  Kysely,
-  type Migration,
-  type MigrationResultSet,
-  Migrator,
-  sql,
-} from 'kysely'
-import { additionMigrations, hermesMigrations } from '../../migrations/index.ts'
-import {
-  MigrationFailedError,
-  NotAStateFileError,
-  StateStoreError,
-  UnsupportedSchemaError,
-} from '../errors.ts'
-import { Connection } from './connection.ts'
+  checkWordIndex,
+  duplicateTitles,
+  type Flaws,
+  failure,
+  findFlaws,
+  flawList,
+  isFlawed,
+  mend,
+} from './adoption.ts'
+import type { Connection } from './connection.ts'
 import { stateDialect } from './dialect.ts'
-import { build } from './fixed-query.ts'
-import { type FileState, inspect, listed, missingFrom, readShape, type Shape } from './inspection.ts'
+import { executedIn, type FileState, type HermesState, inspect } from './inspection.ts'
 import { SCHEMA_VERSION } from './limits.ts'
+import { ADDITION_NAMES, bareDriver, HERMES_NAMES, MIGRATIONS, reference } from './reference.ts'
+import { listed, readShape } from './shape.ts'
 import { toStoreError } from './sqlite-errors.ts'
 import { patiently } from './waiting.ts'
-
-const HERMES_NAMES = Object.keys(hermesMigrations)
-const ADDITION_NAMES = Object.keys(additionMigrations)
-
-/** Every migration by name, in order. */
-export const MIGRATIONS: Readonly<Record<string, Migration>> = { ...hermesMigrations, ...additionMigrations }
 
 /** What bringing a file up to date did, or would do. */
 export interface MigrationReport {
@@ -37,7 +29,9 @@ export interface MigrationReport {
   migrations: string[]
   /** Whether they went down. */
   down: boolean
-  /** Sessions whose title a newer session has too; migration 004 takes it from them. */
+  /** What the file should have had and lacked, or had in another form. */
+  mended: string[]
+  /** Sessions whose title a newer session has too: it is taken from them. */
   untitled: { id: string; title: string }[]
 }
 
@@ -50,7 +44,7 @@ export interface MigrateOptions {
   signal?: AbortSignal
 }
 
-/** What a file needs to be up to date: nothing, in the usual case, and then nobody needs the write lock. */
+/** The migrations a file needs to be up to date: none, in the usual case, and then nobody needs the write lock. */
 export function pendingMigrations(state: FileState, additions: boolean): string[] {
   const done = executedIn(state)
   const wanted =
@@ -58,37 +52,16 @@ export function pendingMigrations(state: FileState, additions: boolean): string[
   return wanted.filter((name) => !done.includes(name))
 }
 
-/** The migrations a file has had, whether they are recorded in it or follow from its version. */
-export function executedIn(state: FileState): string[] {
-  if (state.kind !== 'hermes') return []
-  // Of Hermes's own migrations the version decides: Hermes raises it without recording a migration here.
-  return [
-    ...HERMES_NAMES.slice(0, state.version),
-    ...state.executed.filter((name) => !HERMES_NAMES.includes(name)),
-  ]
-}
-
 /**
  * Refuses what this package does not open.
  *
  * @throws NotAStateFileError for somebody else's database.
- * @throws UnsupportedSchemaError for a schema above 6, one that lacks parts of its version, or additions of a
- * later release that this one would have to fit in between.
+ * @throws UnsupportedSchemaError for additions of a later release that this one would have to fit in between.
  */
-export async function assertUsable(state: FileState, path: string): Promise<void> {
+export function assertUsable(state: FileState, path: string): void {
   if (state.kind === 'foreign')
     throw new NotAStateFileError(
       `'${path}' is a database of something else: ${state.found}. It was not touched; give the path of a state.db, or of a new file.`,
-    )
-  if (state.kind === 'newer')
-    throw new UnsupportedSchemaError(
-      `'${path}' has Hermes schema ${state.version}, and this release opens schemas up to ${SCHEMA_VERSION}. It was not touched.`,
-    )
-  if (state.kind !== 'hermes') return
-  const missing = missingFrom(state.shape, await hermesShape(state.version))
-  if (missing.length > 0)
-    throw new UnsupportedSchemaError(
-      `'${path}' says it has Hermes schema ${state.version} but lacks ${listed(missing)}. It was not touched.`,
     )
   const unknown = executedIn(state).filter((name) => !(name in MIGRATIONS))
   if (unknown.length > 0 && pendingMigrations(state, true).length > 0)
@@ -98,17 +71,33 @@ export async function assertUsable(state: FileState, path: string): Promise<void
 }
 
 /**
- * Brings a file to the wanted migrations in one transaction: the runner's own tables are inside too, a failure
- * leaves nothing, and of several processes one does the work while the others wait and find it done.
+ * Refuses what this package does not migrate: the same, and later schemas of Hermes.
+ *
+ * @throws NotAStateFileError, UnsupportedSchemaError
+ */
+export function assertMigratable(state: FileState, path: string): void {
+  assertUsable(state, path)
+  if (state.kind === 'newer')
+    throw new UnsupportedSchemaError(
+      `'${path}' has Hermes schema ${state.version ?? `above ${SCHEMA_VERSION}`}, and this release migrates schemas up to ${SCHEMA_VERSION}. It was not touched.`,
+    )
+}
+
+/**
+ * Brings a file to the wanted migrations in one transaction, after mending what it lacks of those it has had: the
+ * runner's own tables are inside too, a failure leaves nothing, and of several processes one does the work while
+ * the others wait and find it done. Only the word index of a large file is finished afterwards, in many.
+ *
+ * @throws NotAStateFileError, UnsupportedSchemaError, MigrationFailedError, DamagedFileError, StateStoreBusyError
  */
 export async function migrate(connection: Connection, options: MigrateOptions): Promise<MigrationReport> {
   const { path } = connection
   await patiently(() => connection.begin(), options.busyTimeout, options.signal)
   try {
-    const state = inspect(connection)
-    await assertUsable(state, path)
-    const report = await run(connection, state, options)
+    const report = await run(connection, inspect(connection), options)
     connection.commit()
+    if (readShape(connection).has(`column ${PROGRESS}.done`))
+      await finishRebuild(connection, await reference(executedIn(inspect(connection))), options)
     return report
   } catch (error) {
     connection.rollback()
@@ -118,18 +107,20 @@ export async function migrate(connection: Connection, options: MigrateOptions): 
 
 async function run(
   connection: Connection,
-  state: FileState,
+  found: FileState,
   options: MigrateOptions,
 ): Promise<MigrationReport> {
-  const done = executedIn(state)
-  const pending = pendingMigrations(state, options.additions)
-  const target = options.target ?? pending.at(-1)
+  assertMigratable(found, connection.path)
   const report: MigrationReport = {
-    from_version: state.kind === 'hermes' ? state.version : 0,
+    from_version: found.kind === 'hermes' ? found.version : 0,
     migrations: [],
     down: false,
+    mended: [],
     untitled: [],
   }
+  const state = found.kind === 'hermes' ? await adopt(connection, found, report, options) : found
+  const done = executedIn(state)
+  const target = options.target ?? pendingMigrations(state, options.additions).at(-1)
   const last = done.at(-1)
   if (target === undefined || target === last) return report
 
@@ -145,11 +136,30 @@ async function run(
       db,
     )
 
-  if (report.from_version === 3 && target >= HERMES_NAMES[3]!) report.untitled = duplicateTitles(connection)
+  if (report.from_version === 3 && target >= HERMES_NAMES[3]!)
+    report.untitled.push(...duplicateTitles(connection))
   const results = assertMigrated(await migratorOf(db, MIGRATIONS).migrateTo(target), connection.path)
-  report.migrations = results.map(({ migrationName }) => migrationName)
+  report.migrations.push(...results.map(({ migrationName }) => migrationName))
   report.down = results.some(({ direction }) => direction === 'Down')
   return report
+}
+
+/** Mends a file where it needs that, and says so in the report. Returns what it is then. */
+async function adopt(
+  connection: Connection,
+  state: HermesState,
+  report: MigrationReport,
+  { additions }: MigrateOptions,
+): Promise<FileState> {
+  let flaws: Flaws = await findFlaws(connection, state)
+  // Only what is being written anyway: with nothing to do, a file of Hermes is not even locked.
+  if (state.executed.length === 0 && (isFlawed(flaws) || pendingMigrations(state, additions).length > 0))
+    flaws = checkWordIndex(connection, flaws)
+  if (!isFlawed(flaws)) return state
+  report.untitled = await mend(connection, state, flaws)
+  report.mended = flawList(flaws)
+  report.migrations = HERMES_NAMES.slice(state.version)
+  return inspect(connection)
 }
 
 function migratorOf(db: Kysely<unknown>, migrations: Readonly<Record<string, Migration>>): Migrator {
@@ -164,58 +174,5 @@ function migratorOf(db: Kysely<unknown>, migrations: Readonly<Record<string, Mig
 function assertMigrated({ error, results = [] }: MigrationResultSet, path: string) {
   if (error === undefined) return results
   const failed = results.find(({ status }) => status === 'Error')?.migrationName ?? 'the migrator'
-  const reason = error instanceof Error ? error.message : String(error)
-  throw new MigrationFailedError(
-    `Migrating '${path}' failed in ${failed}: ${reason}. The file is as it was before; report this, with the schema of the file.`,
-    { cause: error },
-  )
-}
-
-/** The sessions that migration 004 will take the title from. */
-function duplicateTitles(connection: Connection): { id: string; title: string }[] {
-  return connection.execute<{ id: string; title: string }>(
-    sql<{ id: string; title: string }>`
-      select id, title from sessions
-      where title is not null and exists (
-        select 1 from sessions as newer where newer.title = sessions.title
-          and (newer.started_at, newer.id) > (sessions.started_at, sessions.id))`.compile(build),
-  ).rows
-}
-
-let hermesShapes: Promise<Shape[]> | undefined
-
-/** What Hermes schema `version` consists of: read off a database that its migrations ran on. */
-export async function hermesShape(version: number): Promise<Shape> {
-  hermesShapes ??= (async () => {
-    const connection = new Connection(new Database(':memory:'), () => {})
-    const db = new Kysely<unknown>({ dialect: stateDialect(bareDriver(connection)) })
-    const shapes: Shape[] = []
-    for (const { up } of Object.values(hermesMigrations)) {
-      await up(db)
-      shapes.push(readShape(connection))
-    }
-    connection.close()
-    return shapes
-  })()
-  return (await hermesShapes)[version - 1]!
-}
-
-/** Runs Kysely's queries on a connection whose transaction is already open. */
-function bareDriver(connection: Connection): Driver {
-  const nothing = async () => {}
-  return {
-    init: nothing,
-    acquireConnection: async () => ({
-      executeQuery: async <Row>({ sql, parameters }: CompiledQuery) =>
-        connection.execute<Row>(CompiledQuery.raw(sql, [...parameters])),
-      streamQuery: () => {
-        throw new Error('The migrator does not stream.')
-      },
-    }),
-    beginTransaction: nothing,
-    commitTransaction: nothing,
-    rollbackTransaction: nothing,
-    releaseConnection: nothing,
-    destroy: nothing,
-  }
+  throw failure(`Migrating '${path}' failed in ${failed}`, error, path)
 }

@@ -15,6 +15,8 @@ export interface ConnectionOptions {
   readonly: boolean
   /** Change nothing about the file: SQLite may still roll back what a crashed process left half written. */
   onlyLooking?: boolean
+  /** Leave the journal mode as it is. */
+  keepJournalMode?: boolean
   synchronous: 'full' | 'normal'
   busyTimeout: number
   signal: AbortSignal | undefined
@@ -100,14 +102,17 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   }
 }
 
-function configure(db: Database.Database, { readonly, onlyLooking, synchronous }: ConnectionOptions): void {
+function configure(
+  db: Database.Database,
+  { readonly, onlyLooking, keepJournalMode, synchronous }: ConnectionOptions,
+): void {
   // What the schema of somebody's file says must not run functions with side effects.
   db.pragma('trusted_schema = off')
   db.pragma('foreign_keys = on')
   // Reads the file: from here on it is known to be a database.
   const mode = db.pragma('journal_mode', { simple: true })
   if (readonly || onlyLooking) return
-  if (mode !== 'wal') db.pragma('journal_mode = wal')
+  if (mode !== 'wal' && !keepJournalMode) db.pragma('journal_mode = wal')
   // better-sqlite3 is compiled for NORMAL, which may lose the last commits in a power cut.
   db.pragma(`synchronous = ${synchronous}`)
   if (process.platform === 'darwin') db.pragma('checkpoint_fullfsync = on')

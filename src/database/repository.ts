@@ -1,3 +1,4 @@
+import { UnsupportedSchemaError } from '../errors.ts'
 import type { EventHandler } from '../events.ts'
 import type { Executor } from './executor.ts'
 
@@ -5,6 +6,22 @@ import type { Executor } from './executor.ts'
 export interface RepositoryContext {
   executor: Executor
   events: EventHandler
-  /** Whether the file has the tables of the additions. */
+  /** Whether what is stored may use the tables of the additions. */
   additions: boolean
+  /** Whether the file has a Hermes schema above 6. */
+  newer: boolean
+  /** Whether searches may rely on the word index. */
+  wordIndex: boolean
+}
+
+/**
+ * Refuses a call that would take away what a later Hermes version keeps for its own features.
+ *
+ * @throws UnsupportedSchemaError
+ */
+export function assertOwnSchema({ newer }: RepositoryContext, call: string): void {
+  if (newer)
+    throw new UnsupportedSchemaError(
+      `${call} is not offered on a file of a later Hermes schema, which keeps messages and marks that it would take away: use Hermes itself for that. Nothing was changed.`,
+    )
 }

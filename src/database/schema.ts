@@ -1,6 +1,6 @@
 import type { Generated, Insertable, Selectable } from 'kysely'
 import type { JsonArray, JsonObject, JsonText, JsonValue } from '../json.ts'
-import type { ToolCall } from '../messages/message-types.ts'
+import type { Inactive, ToolCall } from '../messages/message-types.ts'
 import type { DB, HsSessionActivity, HsStructuredContent, Messages, Sessions } from './schema.generated.ts'
 
 /** `Base` with some columns typed more closely. A column that `Base` does not have fails to compile. */
@@ -65,6 +65,30 @@ export type StateDatabase = Refine<
     hs_session_activity: HsSessionActivity
   }
 >
+
+/** What queries read from, over a file of any schema: see views.ts. */
+export interface ReadDatabase extends StateDatabase {
+  all_messages: MessagesTable & { inactive: Inactive | null }
+  /** Without those that Hermes has taken back or summarised away. */
+  live_messages: MessagesTable & { inactive: Inactive | null }
+  all_sessions: SessionsTable
+  /** Without those that Hermes has archived or hidden. */
+  listed_sessions: SessionsTable
+  /** Of listed sessions. */
+  listed_activity: HsSessionActivity
+  /** What each session used of each model. */
+  model_usage: Pick<
+    SessionsTable,
+    | 'model'
+    | 'input_tokens'
+    | 'output_tokens'
+    | 'cache_read_tokens'
+    | 'cache_write_tokens'
+    | 'reasoning_tokens'
+    | 'estimated_cost_usd'
+    | 'actual_cost_usd'
+  > & { session_id: string }
+}
 
 export type SessionRow = Selectable<SessionsTable>
 export type MessageRow = Selectable<MessagesTable>

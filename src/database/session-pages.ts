@@ -1,6 +1,7 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Connection } from './connection.ts'
 import { build, type FixedQuery, fixedQuery, type Param } from './fixed-query.ts'
+import type { ReadDatabase } from './schema.ts'
 
 /** How a list of sessions is ordered, latest first, and what its cursor compares. */
 export type SessionOrder = 'started' | 'lastActive'
@@ -47,27 +48,33 @@ export function readSources(connection: Connection): string[] {
  * The ids of a page. Each range of sources is read from its own end of the index and stops after as many rows
  * as the page can need, so that a rare source, an absent one or a filter that leaves little costs the same.
  */
-export const pageIds: Record<SessionOrder, FixedQuery<PageArgs, { id: string; time: number }>> = {
-  started: pageOf(sql`sessions`, sql`id`, sql`started_at`, sql`(parent_session_id is null)`),
-  lastActive: pageOf(sql`hs_session_activity`, sql`session_id`, sql`last_active`, sql`is_root`),
-}
+const pages = (sessions: View, activity: View): Record<SessionOrder, FixedQuery<PageArgs, PageRow>> => ({
+  started: pageOf(sessions, sql`id`, sql`started_at`, sql`(parent_session_id is null)`),
+  lastActive: pageOf(activity, sql`session_id`, sql`last_active`, sql`is_root`),
+})
+
+type View = keyof ReadDatabase
+type PageRow = { id: string; time: number }
 
 function pageOf(
-  table: ReturnType<typeof sql>,
-  id: ReturnType<typeof sql>,
-  time: ReturnType<typeof sql>,
-  isRoot: ReturnType<typeof sql>,
-): FixedQuery<PageArgs, { id: string; time: number }> {
+  view: View,
+  id: RawBuilder<unknown>,
+  time: RawBuilder<unknown>,
+  isRoot: RawBuilder<unknown>,
+): FixedQuery<PageArgs, PageRow> {
   return fixedQuery((param: Param<PageArgs>) => ({
     compile: () =>
-      sql<{ id: string; time: number }>`
+      sql<PageRow>`
         select page.${id} as id, page.${time} as time
-        from json_each(${param('ranges')}) as range cross join ${table} as page
+        from json_each(${param('ranges')}) as range cross join ${sql.table(view)} as page
         where page.${id} in (
-          select ${id} from ${table}
+          select ${id} from ${sql.table(view)}
           where source = json_extract(range.value, '$[0]') and ${isRoot} = json_extract(range.value, '$[1]')
             and (${time}, ${id}) < (${param('time')}, ${param('id')})
           order by ${time} desc, ${id} desc limit ${param('within')})
         order by time desc, id desc limit ${param('limit')} offset ${param('offset')}`.compile(build),
   }))
 }
+
+export const listedPages = pages('listed_sessions', 'listed_activity')
+export const allPages = pages('all_sessions', 'hs_session_activity')

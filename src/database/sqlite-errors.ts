@@ -17,6 +17,25 @@ export function isBusy(error: unknown): boolean {
   return sqliteCode(error)?.startsWith('SQLITE_BUSY') ?? false
 }
 
+/** Whether SQLite found an index of FTS5 damaged, and not the file. */
+export function isIndexDamage(error: unknown): boolean {
+  const code = sqliteCode(error)
+  // The second is how it speaks of an index that has lost its settings.
+  return (
+    code === 'SQLITE_CORRUPT_VTAB' ||
+    (error instanceof Error && /invalid fts5 file format/.test(error.message))
+  )
+}
+
+/**
+ * Whether an index of FTS5 failed, and not the file: a damaged one, one without a part, one with a tokenizer that
+ * this process lacks. Only for statements that are right in themselves.
+ */
+export function isIndexFailure(error: unknown): boolean {
+  const code = sqliteCode(error)
+  return code === 'SQLITE_CORRUPT_VTAB' || code === 'SQLITE_ERROR'
+}
+
 /** Whether a read-only connection found a file that must be recovered after a crash before it can be read. */
 export function needsRecovery(error: unknown): boolean {
   const code = sqliteCode(error instanceof ReadonlyStoreError ? error.cause : error)

@@ -222,7 +222,11 @@ export class WriteQueue implements Executor {
 
   #enqueue(entry: Write | Turn): void {
     if (this.#connection.readonly)
-      throw new ReadonlyStoreError('The store was opened with readonly: true: open it without that to write.')
+      throw new ReadonlyStoreError(
+        this.#connection.readonlyBecause === null
+          ? 'The store was opened with readonly: true: open it without that to write.'
+          : `The store is read-only: ${this.#connection.readonlyBecause}`,
+      )
     this.#waiting.push(entry)
     if (this.#draining) return
     this.#draining = true

@@ -1,16 +1,16 @@
 import { json, text } from '../database/cells.ts'
 import type { MessageRow } from '../database/schema.ts'
 import type { EventHandler } from '../events.ts'
-import type { Message, ToolCall } from './message-types.ts'
+import type { Inactive, Message, ToolCall } from './message-types.ts'
 import { fromStoredContent } from './structured-content.ts'
 
 /** A row of `messages` with the JSON of its structured content. */
-export type StoredMessage = MessageRow & { structured: string | null }
+export type StoredMessage = MessageRow & { structured: string | null; inactive: Inactive | null }
 
 /** The one mapper that every reader of messages goes through. */
 export function toMessage(row: StoredMessage, events: EventHandler): Message {
   const owner = { table: 'messages', id: row.id } as const
-  return {
+  const message: Message = {
     id: row.id,
     session_id: row.session_id,
     role: text(row.role) ?? '',
@@ -25,6 +25,8 @@ export function toMessage(row: StoredMessage, events: EventHandler): Message {
     reasoning_details: json(row.reasoning_details, 'reasoning_details', owner, events) ?? null,
     codex_reasoning_items: json(row.codex_reasoning_items, 'codex_reasoning_items', owner, events) ?? null,
   }
+  if (row.inactive) message.inactive = row.inactive
+  return message
 }
 
 function contentOf(row: StoredMessage, events: EventHandler): Message['content'] {

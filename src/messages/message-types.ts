@@ -40,6 +40,12 @@ export interface NewMessage {
   codex_reasoning_items?: JsonValue
 }
 
+/**
+ * Why a message is no longer part of its conversation, in files of later Hermes versions: the turn was taken back,
+ * or summarised away.
+ */
+export type Inactive = 'undone' | 'compacted'
+
 /** A stored message, its JSON columns parsed. */
 export interface Message {
   /** Never reused; the order of the conversation. */
@@ -58,6 +64,8 @@ export interface Message {
   reasoning: string | null
   reasoning_details: JsonValue
   codex_reasoning_items: JsonValue
+  /** Set where the message is not part of the conversation any more. */
+  inactive?: Inactive
 }
 
 /**

@@ -1,7 +1,7 @@
 import { checkCount, checkId, checkObject } from '../arguments.ts'
 import type { Connection } from '../database/connection.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
-import type { RepositoryContext } from '../database/repository.ts'
+import { assertOwnSchema, type RepositoryContext } from '../database/repository.ts'
 import { SessionNotFoundError } from '../errors.ts'
 import { type Appended, addToCounters, appended, insert, ROWS_AT_ONCE, reportAppended } from './append.ts'
 import { mergeUserTurns, toConversationMessage } from './conversation.ts'
@@ -26,6 +26,8 @@ export interface ListMessagesOptions {
   latest?: number
   /** At most so many messages. Default: all. */
   limit?: number
+  /** Also those that a later Hermes version has taken back or summarised away. Default false. */
+  includeInactive?: boolean
 }
 
 const MAX_ID = Number.MAX_SAFE_INTEGER
@@ -33,16 +35,20 @@ const MAX_ID = Number.MAX_SAFE_INTEGER
 /** Messages written, deleted or read before the event loop gets its turn: a multiple of {@link ROWS_AT_ONCE}. */
 const STEP = 250
 
-const countAll = fixedQuery((_: Param<object>) =>
-  build.selectFrom('messages').select((eb) => eb.fn.countAll<number>().as('count')),
-)
+const counts = (view: 'live_messages' | 'all_messages') => ({
+  file: fixedQuery((_: Param<object>) =>
+    build.selectFrom(view).select((eb) => eb.fn.countAll<number>().as('count')),
+  ),
+  session: fixedQuery((param: Param<{ session_id: string }>) =>
+    build
+      .selectFrom(view)
+      .select((eb) => eb.fn.countAll<number>().as('count'))
+      .where('session_id', '=', param('session_id')),
+  ),
+})
 
-const countOfSession = fixedQuery((param: Param<{ session_id: string }>) =>
-  build
-    .selectFrom('messages')
-    .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('session_id', '=', param('session_id')),
-)
+const liveCounts = counts('live_messages')
+const allCounts = counts('all_messages')
 
 const deleteFirst = fixedQuery((param: Param<{ session_id: string; limit: number }>) =>
   build
@@ -121,6 +127,7 @@ export class MessageRepository {
    * @returns the ids of the new messages.
    */
   async replaceAll(sessionId: string, messages: readonly NewMessage[]): Promise<number[]> {
+    assertOwnSchema(this.#context, 'messages.replaceAll()')
     const checked = this.#check(sessionId, messages)
     const { executor, events } = this.#context
     const stored = await executor.writeInSteps(function* (connection) {
@@ -138,6 +145,7 @@ export class MessageRepository {
    * @throws SessionNotFoundError
    */
   async clear(sessionId: string): Promise<number> {
+    assertOwnSchema(this.#context, 'messages.clear()')
     checkId(sessionId, 'sessionId')
     return this.#context.executor.writeInSteps((connection) => deleteAll(connection, sessionId))
   }
@@ -155,16 +163,23 @@ export class MessageRepository {
       before: before === undefined ? MAX_ID : checkCursor(before, 'before'),
       limit,
     }
-    const backwards = latest !== undefined || (before !== undefined && after === undefined)
+    const fromEnd = latest !== undefined || (before !== undefined && after === undefined)
+    const kind = {
+      from: fromEnd ? 'end' : 'start',
+      includeInactive: options.includeInactive ?? false,
+    } as const
     const { executor, events } = this.#context
-    return executor.read((connection) => readPage(connection, range, backwards ? 'last' : 'first', events))
+    return executor.read((connection) => readPage(connection, range, kind, events))
   }
 
   /** Every message of a session in order, read page by page: memory stays bounded, other calls get their turn. */
-  async *iterate(sessionId: string): AsyncGenerator<Message, void, undefined> {
+  async *iterate(
+    sessionId: string,
+    options: { includeInactive?: boolean } = {},
+  ): AsyncGenerator<Message, void, undefined> {
     let page: Message[] = []
     do {
-      page = await this.list(sessionId, { after: page.at(-1), limit: STEP })
+      page = await this.list(sessionId, { ...options, after: page.at(-1), limit: STEP })
       yield* page
     } while (page.length === STEP)
   }
@@ -181,23 +196,26 @@ export class MessageRepository {
    *
    * @param options.mergeUserTurns Make one message of user messages that follow each other, as providers that
    * insist on turns need it after a lost answer. The stored messages stay as they are. Default false.
+   * @param options.includeInactive As in `list`.
    */
   async conversation(
     sessionId: string,
-    options: { mergeUserTurns?: boolean } = {},
+    options: { mergeUserTurns?: boolean; includeInactive?: boolean } = {},
   ): Promise<ConversationMessage[]> {
-    const messages = (await this.list(sessionId)).map(toConversationMessage)
+    const { includeInactive } = options
+    const messages = (await this.list(sessionId, { includeInactive })).map(toConversationMessage)
     return options.mergeUserTurns ? mergeUserTurns(messages) : messages
   }
 
   /** How many messages a session has, or the whole file: counted, not read from the session's counter. */
-  async count(sessionId?: string): Promise<number> {
+  async count(sessionId?: string, options: { includeInactive?: boolean } = {}): Promise<number> {
     if (sessionId !== undefined) checkId(sessionId, 'sessionId')
+    const { file, session } = options.includeInactive ? allCounts : liveCounts
     return this.#context.executor.read((connection) => {
       const row =
         sessionId === undefined
-          ? connection.get(countAll, {})
-          : connection.get(countOfSession, { session_id: sessionId })
+          ? connection.get(file, {})
+          : connection.get(session, { session_id: sessionId })
       return row?.count ?? 0
     })
   }

@@ -5,27 +5,35 @@ import type { EventHandler } from '../events.ts'
 import { type StoredMessage, toMessage } from './message-row.ts'
 import type { Message } from './message-types.ts'
 
-const select = build
-  .selectFrom('messages')
-  .leftJoin('hs_structured_content as structured', 'structured.message_id', 'messages.id')
-  .select([
-    'messages.id',
-    'messages.session_id',
-    'messages.role',
-    'messages.content',
-    'messages.tool_call_id',
-    'messages.tool_calls',
-    'messages.tool_name',
-    'messages.timestamp',
-    'messages.token_count',
-    'messages.finish_reason',
-    'messages.reasoning',
-    'messages.reasoning_details',
-    'messages.codex_reasoning_items',
-    'structured.content as structured',
-  ])
+const COLUMNS = [
+  'messages.id',
+  'messages.session_id',
+  'messages.role',
+  'messages.content',
+  'messages.tool_call_id',
+  'messages.tool_calls',
+  'messages.tool_name',
+  'messages.timestamp',
+  'messages.token_count',
+  'messages.finish_reason',
+  'messages.reasoning',
+  'messages.reasoning_details',
+  'messages.codex_reasoning_items',
+  'messages.inactive',
+  'structured.content as structured',
+] as const
 
-const byId = fixedQuery((param: Param<{ id: number }>) => select.where('messages.id', '=', param('id')))
+const live = build
+  .selectFrom('live_messages as messages')
+  .leftJoin('hs_structured_content as structured', 'structured.message_id', 'messages.id')
+  .select(COLUMNS)
+
+const all: typeof live = build
+  .selectFrom('all_messages as messages')
+  .leftJoin('hs_structured_content as structured', 'structured.message_id', 'messages.id')
+  .select(COLUMNS)
+
+const byId = fixedQuery((param: Param<{ id: number }>) => all.where('messages.id', '=', param('id')))
 
 interface Range {
   session_id: string
@@ -34,9 +42,15 @@ interface Range {
   limit: number
 }
 
-const page = (direction: 'asc' | 'desc') =>
+/** Which messages of a session are read, and from which end. */
+export interface PageKind {
+  from: 'start' | 'end'
+  includeInactive: boolean
+}
+
+const page = (messages: typeof live, direction: 'asc' | 'desc') =>
   fixedQuery((param: Param<Range>) =>
-    select
+    messages
       .where('messages.session_id', '=', param('session_id'))
       .where('messages.id', '>', param('after'))
       .where('messages.id', '<', param('before'))
@@ -44,8 +58,8 @@ const page = (direction: 'asc' | 'desc') =>
       .limit(param('limit')),
   )
 
-const oldestFirst = page('asc')
-const newestFirst = page('desc')
+const livePages = { start: page(live, 'asc'), end: page(live, 'desc') }
+const allPages = { start: page(all, 'asc'), end: page(all, 'desc') }
 
 export function readMessage(connection: Connection, id: number, events: EventHandler): Message | null {
   const row = connection.get(byId, { id })
@@ -56,11 +70,11 @@ export function readMessage(connection: Connection, id: number, events: EventHan
 export function readPage(
   connection: Connection,
   range: Range,
-  end: 'first' | 'last',
+  { from, includeInactive }: PageKind,
   events: EventHandler,
 ): Message[] {
-  const rows = connection.all(end === 'first' ? oldestFirst : newestFirst, range)
-  if (end === 'last') rows.reverse()
+  const rows = connection.all((includeInactive ? allPages : livePages)[from], range)
+  if (from === 'end') rows.reverse()
   return rows.map((row) => read(connection, row, events))
 }
 

@@ -5,11 +5,13 @@ import type { Connection } from '../database/connection.ts'
 import { headOfContent, isOneOf } from '../database/filters.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import type { RepositoryContext } from '../database/repository.ts'
+import { isIndexDamage } from '../database/sqlite-errors.ts'
 import { visibleStored } from '../messages/structured-content.ts'
 import { containsText } from './contains.ts'
 import { isIndexed, parseQuery, type QueryTree, renderFts5, wantedTerms } from './query.ts'
 import type { ContextMessage, SearchHit, SearchOptions } from './search-types.ts'
 import { substringSnippet } from './snippet.ts'
+import { wordIndexUnused } from './word-index.ts'
 
 const CONTEXT_LENGTH = 200
 
@@ -24,8 +26,9 @@ interface Filters {
 const neighbours = (direction: 'before' | 'after') =>
   fixedQuery((param: Param<{ session_id: string; id: number; limit: number }>) =>
     build
-      .selectFrom('messages')
+      .selectFrom('all_messages as messages')
       .select(['id', 'role', headOfContent(CONTEXT_LENGTH).as('content')])
+      .where('inactive', 'is not', 'undone')
       .where('session_id', '=', param('session_id'))
       .where('id', direction === 'before' ? '<=' : '>', param('id'))
       .orderBy('id', direction === 'before' ? 'desc' : 'asc')
@@ -62,12 +65,25 @@ export class SearchRepository {
     }
     const context = checkCount(options.context ?? 1, 'context')
     if (tree === undefined) return []
-    return this.#context.executor.read((connection) => {
-      const hits = isIndexed(tree)
-        ? byWords(connection, tree, filters)
-        : bySubstring(connection, tree, filters)
+    const { executor } = this.#context
+    return executor.read((connection) => {
+      const hits = this.#byWords(connection, tree, filters) ?? bySubstring(connection, tree, filters)
       return hits.map((hit) => ({ ...hit, context: contextOf(connection, hit, context) }))
     })
+  }
+
+  /** What the word index finds; undefined where it cannot be asked. */
+  #byWords(connection: Connection, tree: QueryTree, filters: Filters): Hit[] | undefined {
+    const { wordIndex, events } = this.#context
+    if (!wordIndex || !isIndexed(tree)) return undefined
+    try {
+      return byWords(connection, tree, filters)
+    } catch (error) {
+      if (!isIndexDamage(error)) throw error
+      const reason = `is damaged (${error instanceof Error ? error.message : String(error)})`
+      events(wordIndexUnused(connection.path, reason))
+      return undefined
+    }
   }
 }
 
@@ -77,7 +93,7 @@ function byWords(connection: Connection, tree: QueryTree, filters: Filters): Hit
   const query = filtered(filters)
     .innerJoin('messages_fts', 'messages_fts.rowid', 'messages.id')
     .where('messages_fts.messages_fts', 'match', renderFts5(tree))
-    .select(sql<string>`snippet(messages_fts, 0, '>>>', '<<<', '...', 40)`.as('snippet'))
+    .select(sql<string>`snippet(messages_fts, -1, '>>>', '<<<', '...', 40)`.as('snippet'))
     .orderBy('messages_fts.rank')
     .orderBy('messages.id', 'desc')
   return connection
@@ -100,7 +116,8 @@ function bySubstring(connection: Connection, tree: QueryTree, filters: Filters):
 
 function filtered({ sources, excludeSources, roles, limit, offset }: Filters) {
   return build
-    .selectFrom('messages')
+    .selectFrom('all_messages as messages')
+    .where('messages.inactive', 'is not', 'undone')
     .innerJoin('sessions', 'sessions.id', 'messages.session_id')
     .select([
       'messages.id',

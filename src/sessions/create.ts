@@ -45,6 +45,10 @@ const parentOf = fixedQuery((param: Param<{ id: string }>) =>
   build.selectFrom('sessions').select(['id', 'parent_session_id']).where('id', '=', param('id')),
 )
 
+const promptOf = fixedQuery((param: Param<{ id: string }>) =>
+  build.selectFrom('all_sessions').select('system_prompt').where('id', '=', param('id')),
+)
+
 const descendsFrom = fixedQuery((param: Param<{ id: string; ancestor: string }>) =>
   build
     // UNION drops what was seen: a circle in somebody's file ends the walk.
@@ -113,5 +117,7 @@ export function createSession(connection: Connection, values: SessionValues): vo
         throw new LineageCycleError(id, parent_session_id)
     }
   }
-  connection.run(upsert, values)
+  // A later Hermes keeps prompts by their hash, where the upsert does not see that there is one.
+  const prompted = values.system_prompt !== null && connection.get(promptOf, { id })?.system_prompt
+  connection.run(upsert, prompted ? { ...values, system_prompt: null } : values)
 }

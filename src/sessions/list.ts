@@ -3,7 +3,7 @@ import { text } from '../database/cells.ts'
 import type { Connection } from '../database/connection.ts'
 import { hasVisibleContent, headOfContent } from '../database/filters.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
-import { pageIds, readSources, type SessionOrder } from '../database/session-pages.ts'
+import { allPages, listedPages, readSources, type SessionOrder } from '../database/session-pages.ts'
 import type { EventHandler } from '../events.ts'
 import { visibleStored } from '../messages/structured-content.ts'
 import { FIELD_COLUMNS, toFields } from './session-row.ts'
@@ -28,6 +28,8 @@ export interface ListSessionsOptions {
   offset?: number
   /** Whether to read previews; without them they are ''. Default true. */
   preview?: boolean
+  /** Also sessions that a later Hermes version has archived or hidden. Default false. */
+  includeArchived?: boolean
 }
 
 const PREVIEW_LENGTH = 60
@@ -37,7 +39,7 @@ const PREVIEW_SOURCE_LENGTH = 2_000
 
 export const previewOf = fixedQuery((param: Param<{ id: string; after: number }>) =>
   build
-    .selectFrom('messages')
+    .selectFrom('live_messages as messages')
     .select(['id', headOfContent(PREVIEW_SOURCE_LENGTH).as('content')])
     .where('session_id', '=', param('id'))
     .where('id', '>', param('after'))
@@ -49,7 +51,7 @@ export const previewOf = fixedQuery((param: Param<{ id: string; after: number }>
 
 export const summaryOf = fixedQuery((param: Param<{ id: string }>) =>
   build
-    .selectFrom('sessions')
+    .selectFrom('all_sessions as sessions')
     .innerJoin('hs_session_activity as activity', 'activity.session_id', 'sessions.id')
     .select(FIELD_COLUMNS)
     .select('activity.last_active')
@@ -75,6 +77,7 @@ export function checkListOptions(options: ListSessionsOptions) {
     limit: checkCount(options.limit ?? 20, 'limit'),
     offset: checkCount(options.offset ?? 0, 'offset'),
     preview,
+    includeArchived: options.includeArchived ?? false,
   }
 }
 
@@ -87,7 +90,17 @@ function checkCursor(after: SessionSummary, orderBy: SessionOrder): { time: numb
 /** A page of sessions, found by an index first and enriched afterwards. */
 export function listSessions(
   connection: Connection,
-  { sources, excludeSources, show, orderBy, after, limit, offset, preview }: CheckedListOptions,
+  {
+    sources,
+    excludeSources,
+    show,
+    orderBy,
+    after,
+    limit,
+    offset,
+    preview,
+    includeArchived,
+  }: CheckedListOptions,
   events: EventHandler,
 ): SessionSummary[] {
   const excluded = new Set(excludeSources)
@@ -101,7 +114,7 @@ export function listSessions(
             [source, 0],
           ],
     )
-  const ids = connection.all(pageIds[orderBy], {
+  const ids = connection.all((includeArchived ? allPages : listedPages)[orderBy], {
     ranges: JSON.stringify(ranges),
     time: after?.time ?? Number.POSITIVE_INFINITY,
     id: after?.id ?? '',

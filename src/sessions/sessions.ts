@@ -1,6 +1,6 @@
 import { checkCount, checkId, checkOptionalText, checkText, checkWord, now } from '../arguments.ts'
 import { build, type FixedQuery, fixedQuery, type Param } from '../database/fixed-query.ts'
-import type { RepositoryContext } from '../database/repository.ts'
+import { assertOwnSchema, type RepositoryContext } from '../database/repository.ts'
 import { checkSession, createSession, UNKNOWN_SOURCE } from './create.ts'
 import { matchingIds } from './ids.ts'
 import { checkListOptions, type ListSessionsOptions, listSessions } from './list.ts'
@@ -11,23 +11,31 @@ import { FIELD_COLUMNS, toSession } from './session-row.ts'
 import type { NewSession, Session, SessionSummary } from './session-types.ts'
 
 const byId = fixedQuery((param: Param<{ id: string }>) =>
-  build.selectFrom('sessions').select(FIELD_COLUMNS).select('system_prompt').where('id', '=', param('id')),
+  build
+    .selectFrom('all_sessions as sessions')
+    .select(FIELD_COLUMNS)
+    .select('system_prompt')
+    .where('id', '=', param('id')),
 )
 
 const existing = fixedQuery((param: Param<{ id: string }>) =>
   build.selectFrom('sessions').select('id').where('id', '=', param('id')),
 )
 
-const countAll = fixedQuery((_: Param<object>) =>
-  build.selectFrom('sessions').select((eb) => eb.fn.countAll<number>().as('count')),
-)
+const counts = (view: 'listed_sessions' | 'all_sessions') => ({
+  file: fixedQuery((_: Param<object>) =>
+    build.selectFrom(view).select((eb) => eb.fn.countAll<number>().as('count')),
+  ),
+  source: fixedQuery((param: Param<{ source: string }>) =>
+    build
+      .selectFrom(view)
+      .select((eb) => eb.fn.countAll<number>().as('count'))
+      .where('source', '=', param('source')),
+  ),
+})
 
-const countOfSource = fixedQuery((param: Param<{ source: string }>) =>
-  build
-    .selectFrom('sessions')
-    .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('source', '=', param('source')),
-)
+const listedCounts = counts('listed_sessions')
+const allCounts = counts('all_sessions')
 
 const end = fixedQuery((param: Param<{ id: string; ended_at: number; end_reason: string }>) =>
   build
@@ -183,12 +191,17 @@ export class SessionRepository {
     return this.#context.executor.read((connection) => matchingIds(connection, prefix, limit))
   }
 
-  /** How many sessions there are. */
-  async count(options: { source?: string } = {}): Promise<number> {
+  /**
+   * How many sessions there are.
+   *
+   * @param options.includeArchived Also those that a later Hermes version has archived or hidden. Default false.
+   */
+  async count(options: { source?: string; includeArchived?: boolean } = {}): Promise<number> {
     const source = options.source === undefined ? undefined : checkText(options.source, 'source')
     return this.#context.executor.read((connection) => {
+      const counted = options.includeArchived ? allCounts : listedCounts
       const row =
-        source === undefined ? connection.get(countAll, {}) : connection.get(countOfSource, { source })
+        source === undefined ? connection.get(counted.file, {}) : connection.get(counted.source, { source })
       return row?.count ?? 0
     })
   }
@@ -219,12 +232,14 @@ export class SessionRepository {
    * @throws TypeError for an age that is not above 0.
    */
   async prune(options: PruneOptions = {}): Promise<PruneResult> {
+    assertOwnSchema(this.#context, 'sessions.prune()')
     if (options.source !== undefined) checkText(options.source, 'source')
     return pruneSessions(this.#context.executor, options)
   }
 
   /** Counts a session's messages and tool calls again: other programs let the counters drift. */
   async recount(id: string): Promise<boolean> {
+    assertOwnSchema(this.#context, 'sessions.recount()')
     return this.#change(recountSession, { id: checkId(id, 'id') })
   }
 

@@ -9,20 +9,20 @@ import { sanitizeTitle, splitNumber, withNumber } from './title-text.ts'
 
 const byTitle = fixedQuery((param: Param<{ title: string }>) =>
   build
-    .selectFrom('sessions')
+    .selectFrom('all_sessions as sessions')
     .select(FIELD_COLUMNS)
     .select('system_prompt')
     .where('title', '=', param('title')),
 )
 
 const titleOf = fixedQuery((param: Param<{ id: string }>) =>
-  build.selectFrom('sessions').select('title').where('id', '=', param('id')),
+  build.selectFrom('all_sessions').select('title').where('id', '=', param('id')),
 )
 
 /** A range of the unique index: LIKE could not use it. */
 const between = fixedQuery((param: Param<{ from: string; to: string }>) =>
   build
-    .selectFrom('sessions')
+    .selectFrom('all_sessions')
     .select(['id', 'title', 'started_at'])
     .where('title', '>=', param('from'))
     .where('title', '<', param('to')),

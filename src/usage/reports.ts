@@ -42,7 +42,6 @@ const LAST_DATE = 8.64e15
 const sum = (column: keyof UsageTotals): RawBuilder<number> => sql`coalesce(sum(${sql.ref(column)}), 0)`
 
 const SUMS = [
-  sql<number>`count(*)`.as('sessions'),
   sum('input_tokens').as('input_tokens'),
   sum('output_tokens').as('output_tokens'),
   sum('cache_read_tokens').as('cache_read_tokens'),
@@ -52,15 +51,21 @@ const SUMS = [
   sum('actual_cost_usd').as('actual_cost_usd'),
 ] as const
 
+const SESSIONS = sql<number>`count(*)`.as('sessions')
+
 const cost = sql<number>`coalesce(actual_cost_usd, estimated_cost_usd, 0)`
 const tokens = sql<number>`coalesce(input_tokens, 0) + coalesce(output_tokens, 0)`
 
-const totals = fixedQuery((_: Param<object>) => build.selectFrom('sessions').select(SUMS))
+const totals = fixedQuery((_: Param<object>) =>
+  build.selectFrom('all_sessions').select(SESSIONS).select(SUMS),
+)
 
 const byModel = fixedQuery((_: Param<object>) =>
   build
-    .selectFrom('sessions')
+    .selectFrom('model_usage')
     .select('model')
+    // A session that used several models has a row for each, and some for tasks beside the conversation.
+    .select(sql<number>`count(distinct session_id)`.as('sessions'))
     .select(SUMS)
     .groupBy('model')
     .orderBy(sql`sum(${cost})`, 'desc')
@@ -70,8 +75,9 @@ const byModel = fixedQuery((_: Param<object>) =>
 
 const bySource = fixedQuery((_: Param<object>) =>
   build
-    .selectFrom('sessions')
+    .selectFrom('all_sessions')
     .select('source')
+    .select(SESSIONS)
     .select(SUMS)
     .groupBy('source')
     .orderBy(sql`sum(${cost})`, 'desc')
@@ -81,8 +87,9 @@ const bySource = fixedQuery((_: Param<object>) =>
 
 const byQuarter = fixedQuery((_: Param<object>) =>
   build
-    .selectFrom('sessions')
+    .selectFrom('all_sessions')
     .select(sql<number>`cast(floor(started_at / ${sql.lit(QUARTER)}) as integer)`.as('quarter'))
+    .select(SESSIONS)
     .select(SUMS)
     .groupBy('quarter')
     .orderBy('quarter', 'desc'),
@@ -90,7 +97,7 @@ const byQuarter = fixedQuery((_: Param<object>) =>
 
 const top = fixedQuery((param: Param<{ limit: number }>) =>
   build
-    .selectFrom('sessions')
+    .selectFrom('all_sessions as sessions')
     .select(FIELD_COLUMNS)
     .orderBy(cost, 'desc')
     .orderBy(tokens, 'desc')

@@ -2,6 +2,9 @@ import Database from 'better-sqlite3'
 import { CompiledQuery } from 'kysely'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Connection } from '../../src/database/connection.ts'
+import { HERMES_NAMES, reference } from '../../src/database/reference.ts'
+import { readShape } from '../../src/database/shape.ts'
+import { makeViews } from '../../src/database/views.ts'
 import { openStateStore, type StateStore, StateStoreBusyError } from '../../src/index.ts'
 import { StateStore as Store } from '../../src/store.ts'
 import { type Child, expectSound, gate, sql, startSql, until } from '../support/processes.ts'
@@ -89,10 +92,16 @@ async function openWithoutWal(busyTimeout = 20_000) {
     readonly: false,
     schemaVersion: 6,
     journalMode: 'delete',
+    readonlyBecause: null,
     additions: true,
     migrations: [],
+    mended: [],
+    wordIndexProblem: null,
   }
-  const store = new Store(new Connection(db, () => {}), info, busyTimeout, () => {})
+  const connection = new Connection(db, () => {})
+  makeViews(connection, readShape(connection), (await reference(HERMES_NAMES)).shape)
+  const context = { events: () => {}, additions: true, newer: false, wordIndex: true }
+  const store = new Store(connection, info, busyTimeout, context)
   onTestFinished(() => store.close())
   const other = await startSql(path)
   return { path, db, store, other, inserts }

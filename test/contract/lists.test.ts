@@ -3,7 +3,7 @@ import Database from 'better-sqlite3'
 import fc from 'fast-check'
 import { CompiledQuery } from 'kysely'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { pageIds, readSources, type SessionOrder } from '../../src/database/session-pages.ts'
+import { listedPages, readSources, type SessionOrder } from '../../src/database/session-pages.ts'
 import type { ListSessionsOptions, NewSession, SessionSummary, StateStore } from '../../src/index.ts'
 import { pythonSqlite } from '../support/processes.ts'
 import { eventsOf, kinds, newPath, openForTest, rawRow, rawRows, rawRun } from '../support/stores.ts'
@@ -704,7 +704,7 @@ describe('a page is found by an index', () => {
     { show, sources = ['cli', 'cron', 'rare'] }: (typeof cases)[0][1],
     middle: number,
   ) {
-    const query = pageIds[orderBy]
+    const query = listedPages[orderBy]
     const ranges = sources.flatMap((source) =>
       show === 'roots'
         ? [[source, 1]]
@@ -798,6 +798,8 @@ describe('a page is found by an index', () => {
   const COUNT_STEPS = `
 import json, sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
+db.execute("create temp view listed_sessions as select * from sessions")
+db.execute("create temp view listed_activity as select * from hs_session_activity")
 answer = []
 for query in json.load(sys.stdin):
     steps = 0

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { checksums, schemas } from '../../scripts/schema-text.ts'
 import { Connection } from '../../src/database/connection.ts'
-import { readShape } from '../../src/database/inspection.ts'
+import { readShape } from '../../src/database/shape.ts'
 import { VERSIONS } from '../support/hermes-file.ts'
 import { newPath } from '../support/stores.ts'
 

@@ -1,7 +1,7 @@
 import { copyFileSync, readFileSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
-import { MIGRATIONS } from '../../src/database/migrator.ts'
+import { MIGRATIONS } from '../../src/database/reference.ts'
 import type { StateStore } from '../../src/index.ts'
 import { hermesRows, VERSIONS, writeHermesFile } from '../support/hermes-file.ts'
 import { eventsOf, newPath, openForTest, rawRows } from '../support/stores.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { MIGRATIONS } from '../../src/database/migrator.ts'
+import { MIGRATIONS } from '../../src/database/reference.ts'
 import { writeHermesFile } from '../support/hermes-file.ts'
 import { newPath, openForTest, rawRow, rawRows } from '../support/stores.ts'
 import { together } from '../support/together.ts'

@@ -1,0 +1,158 @@
+import { setTimeout as delay, setImmediate as nextTick } from 'node:timers/promises'
+import { sql } from 'kysely'
+import type { Connection } from '../database/connection.ts'
+import type { Reference } from '../database/reference.ts'
+import { readShape, select } from '../database/shape.ts'
+import { isIndexFailure } from '../database/sqlite-errors.ts'
+import { patiently } from '../database/waiting.ts'
+import { INDEX_TRIGGERS, NEW_INDEX, PROGRESS, WORD_INDEX } from './word-index.ts'
+
+/** Up to so many messages the index is made anew in one transaction. */
+const AT_ONCE = 20_000
+
+/** Messages that one transaction adds: about 50 ms of the write lock. */
+const CHUNK = 2_000
+
+/** Messages added before the event loop gets its turn. */
+const STEP = 250
+
+/** The tables that FTS5 keeps an index in. */
+const INSIDE = ['data', 'idx', 'content', 'docsize', 'config'].map((part) => `${WORD_INDEX}_${part}`)
+
+/**
+ * Checks the word index against the messages, word by word. Only inside a transaction. It takes as long as making
+ * the index anew, and all that time nobody else can write: the index of a large file is not checked.
+ */
+export function isSound(connection: Connection): boolean | 'too large' {
+  if (isLarge(connection)) return 'too large'
+  try {
+    connection.exec(`insert into ${WORD_INDEX}(${WORD_INDEX}, rank) values ('integrity-check', 1)`)
+    return true
+  } catch (error) {
+    if (!isIndexFailure(error)) throw error
+    return false
+  }
+}
+
+/**
+ * Makes the word index anew, inside the open transaction. For a large file it only begins to: the new index grows
+ * beside the old one, chunk by chunk, in {@link finishRebuild}, and whoever writes meanwhile keeps it up.
+ *
+ * @param usable Whether the old index can still be read and written: it then serves until the new one is there.
+ */
+export function remakeWordIndex(connection: Connection, { ddl }: Reference, usable: boolean): void {
+  const large = isLarge(connection)
+  if (!large || !usable) dropWordIndex(connection)
+  connection.exec(`drop table if exists ${NEW_INDEX}; drop table if exists ${PROGRESS}`)
+  if (!large) {
+    connection.exec(part(ddl, `table ${WORD_INDEX}`))
+    connection.exec(`insert into ${WORD_INDEX}(${WORD_INDEX}) values ('rebuild')`)
+    for (const trigger of INDEX_TRIGGERS) connection.exec(part(ddl, `trigger ${trigger}`))
+    return
+  }
+  connection.exec(renamed(part(ddl, `table ${WORD_INDEX}`)))
+  connection.exec(`create table ${PROGRESS} (done integer not null); insert into ${PROGRESS} values (0)`)
+  for (const trigger of INDEX_TRIGGERS) connection.exec(gated(renamed(part(ddl, `trigger ${trigger}`))))
+}
+
+/**
+ * Finishes what {@link remakeWordIndex} began, here or in a process that died: every chunk is a transaction of its
+ * own, and others write in between. Several processes may do it at once.
+ */
+export async function finishRebuild(
+  connection: Connection,
+  reference: Reference,
+  { busyTimeout, signal }: { busyTimeout: number; signal?: AbortSignal },
+): Promise<void> {
+  for (let finished = false; !finished; ) {
+    await patiently(() => connection.begin(), busyTimeout, signal)
+    const started = performance.now()
+    try {
+      finished = await addChunk(connection, reference)
+      connection.commit()
+    } catch (error) {
+      connection.rollback()
+      throw error
+    }
+    // Others look for the lock only now and then: the time to find it free.
+    if (!finished) await delay((performance.now() - started) / 2, undefined, { signal })
+  }
+}
+
+/** Adds the next messages to the new index, or puts it in place when there are none. Returns whether that is done. */
+async function addChunk(connection: Connection, reference: Reference): Promise<boolean> {
+  // Another process may have finished it.
+  if (!readShape(connection).has(`column ${PROGRESS}.done`)) return true
+  const { columns, source } = describe(part(reference.ddl, `table ${WORD_INDEX}`))
+  for (let added = 0; added < CHUNK; added += STEP) {
+    if (added > 0) await nextTick()
+    const next = `select id from ${source} where id > (select done from ${PROGRESS}) order by id limit ${STEP}`
+    const [row] = select<{ last: number | null }>(
+      connection,
+      sql`select max(id) as last from (${sql.raw(next)})`,
+    )
+    if (row?.last == null) {
+      putInPlace(connection, reference)
+      return true
+    }
+    connection.exec(`
+      insert into ${NEW_INDEX}(rowid, ${columns}) select id, ${columns} from ${source} where id in (${next});
+      update ${PROGRESS} set done = ${row.last}`)
+  }
+  return false
+}
+
+function putInPlace(connection: Connection, { ddl }: Reference): void {
+  for (const trigger of INDEX_TRIGGERS) connection.exec(`drop trigger if exists ${renamed(trigger)}`)
+  connection.exec(`drop table ${PROGRESS}`)
+  dropWordIndex(connection)
+  // Without it, renaming a table fails where anything else in the schema is broken.
+  connection.pragma('legacy_alter_table = on')
+  connection.exec(`alter table ${NEW_INDEX} rename to ${WORD_INDEX}`)
+  connection.pragma('legacy_alter_table = off')
+  for (const trigger of INDEX_TRIGGERS) connection.exec(part(ddl, `trigger ${trigger}`))
+}
+
+function dropWordIndex(connection: Connection): void {
+  for (const trigger of INDEX_TRIGGERS) connection.exec(`drop trigger if exists ${trigger}`)
+  try {
+    connection.exec(`drop table if exists ${WORD_INDEX}`)
+  } catch (error) {
+    if (!isIndexFailure(error)) throw error
+    connection.forgetTable(WORD_INDEX)
+  }
+  for (const table of INSIDE) connection.exec(`drop table if exists ${table}`)
+}
+
+function isLarge(connection: Connection): boolean {
+  const [row] = select(connection, sql`select id from messages limit 1 offset ${AT_ONCE}`)
+  return row !== undefined
+}
+
+function part(ddl: Reference['ddl'], key: string): string {
+  const statement = ddl.get(key)
+  if (statement === undefined) throw new Error(`No migration makes the ${key}.`)
+  return statement
+}
+
+function renamed(statement: string): string {
+  return statement.replaceAll(WORD_INDEX, NEW_INDEX)
+}
+
+/** The trigger for messages that the new index has; the others are added by their chunk, as they are then. */
+function gated(trigger: string): string {
+  const row = / after delete /i.test(trigger) ? 'old' : 'new'
+  return trigger.replace(/ begin\b/i, ` when ${row}.id <= (select done from ${PROGRESS}) begin`)
+}
+
+/** The columns of an index, and the table or view that it reads. */
+function describe(statement: string): { columns: string; source: string } {
+  const list =
+    statement
+      .match(/fts5\((.*)\)\s*$/is)?.[1]
+      ?.split(',')
+      .map((argument) => argument.trim()) ?? []
+  const source = list.find((argument) => /^content\s*=/.test(argument))?.replace(/^content\s*=\s*/, '')
+  if (source === undefined) throw new Error(`Not an index over a table: ${statement}`)
+  return { columns: list.filter((argument) => !argument.includes('=')).join(', '), source }
+}
