@@ -94,7 +94,12 @@ export function smallCases(store: StateStore, raw: Database.Database): Case[] {
 /** Lists and look-ups in a file of many sessions. */
 export function listCases(store: StateStore, raw: Database.Database, sessions: number): Case[] {
   const run = <Args extends object>(query: FixedQuery<Args, unknown>) => {
-    const statement = raw.prepare<unknown[], { id: string }>(query.sql)
+    // On the tables themselves: the store reads views over them.
+    const text = query.sql
+      .replaceAll(/"(?:all|listed)_sessions"/g, '"sessions"')
+      .replaceAll('"listed_activity"', '"hs_session_activity"')
+      .replaceAll('"live_messages"', '"messages"')
+    const statement = raw.prepare<unknown[], { id: string }>(text)
     return (args: Args) => statement.all(query.values(args))
   }
   const [byStart, byActivity, summary, preview] = [
