@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { DatabaseError, MigrationFailedError, StateStoreError } from '../errors.ts'
-import { isSound, remakeWordIndex } from '../search/rebuild.ts'
+import { isLarge, isSound, remakeWordIndex } from '../search/rebuild.ts'
 import { INDEX_TRIGGERS, inspectWordIndex, PROGRESS, WORD_INDEX } from '../search/word-index.ts'
 import type { Connection } from './connection.ts'
 import { build } from './fixed-query.ts'
@@ -61,7 +61,7 @@ export function flawList({ missing, ahead, stated, wordIndex }: Flaws): string[]
     ...missing,
     ...(ahead.length > 0 ? [`a migration that stopped half-way (${listed(ahead)})`] : []),
     ...(stated ? [`schema_version (${JSON.stringify(stated)})`] : []),
-    ...(wordIndex ? [`word index (${wordIndex})`] : []),
+    ...(wordIndex ? [`word index (it ${wordIndex})`] : []),
   ]
 }
 
@@ -144,9 +144,8 @@ export const UNCHECKED = 'is too large to be checked'
 /** Checks the word index of a file that is adopted, word by word. Only inside a transaction. */
 export function checkWordIndex(connection: Connection, flaws: Flaws): Flaws {
   if (flaws.wordIndex !== null) return flaws
-  const sound = isSound(connection)
-  if (sound === 'too large') return { ...flaws, wordIndex: UNCHECKED }
-  return sound ? flaws : { ...flaws, wordIndex: 'does not match the messages' }
+  if (isLarge(connection)) return { ...flaws, wordIndex: UNCHECKED }
+  return isSound(connection, WORD_INDEX) ? flaws : { ...flaws, wordIndex: 'does not match the messages' }
 }
 
 /** The keys of what a migration made. */

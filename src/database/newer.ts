@@ -1,11 +1,12 @@
 import { sql } from 'kysely'
+import { isLarge, isSound } from '../search/rebuild.ts'
 import type { Connection } from './connection.ts'
 import { build } from './fixed-query.ts'
 import { HERMES_NAMES, reference } from './reference.ts'
-import { differences, isColumn, readShape, type Shape } from './shape.ts'
+import { differences, isColumn, readShape, type Shape, select } from './shape.ts'
 import { patiently } from './waiting.ts'
 
-/** What making a file of a later Hermes schema writable did: the columns added, or why it cannot be written. */
+/** What making a file of a later Hermes schema writable did: what was mended, or why it cannot be written. */
 export type Preparation = { mended: string[] } | { obstacle: string }
 
 /** The columns of schema 6 that a file of a later one lacks: builds that shared a number brought different ones. */
@@ -31,6 +32,7 @@ export async function prepareNewer(
     const mended = await missingColumns(readShape(connection))
     for (const key of mended) connection.exec(ddl.get(key)!)
     connection.exec(TRIAL)
+    mended.push(...refreshTrigrams(connection))
     connection.commit()
     keepUp(connection, readShape(connection))
     return { mended }
@@ -51,6 +53,28 @@ const TRIAL = `
   delete from sessions where id = 'hs-trial';
   rollback to trial;
   release trial`
+
+/**
+ * Older versions of SQLite end a text at a NUL when they cut it into trigrams, and structured content begins with
+ * one: deleting such a message here would take from the index what is not in it, and damage it. Its content is then
+ * made anew; the table stays what it is. Not in a large file: nobody could write for as long as that takes.
+ */
+function refreshTrigrams(connection: Connection): string[] {
+  const hasNul = select(
+    connection,
+    sql`select 1 from messages where instr(content, char(0)) or instr(tool_calls, char(0)) limit 1`,
+  )
+  if (isLarge(connection) || hasNul.length === 0) return []
+  const indexes = select<{ name: string }>(
+    connection,
+    sql`select name from sqlite_schema where sql like 'create virtual table%fts5%trigram%'`,
+  )
+  return indexes.flatMap(({ name }) => {
+    if (isSound(connection, name)) return []
+    connection.exec(`insert into "${name}"("${name}") values ('rebuild')`)
+    return [`index ${name} (it does not match the messages)`]
+  })
+}
 
 const NUMBERS = [
   'input_tokens',

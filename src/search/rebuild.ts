@@ -20,13 +20,12 @@ const STEP = 250
 const INSIDE = ['data', 'idx', 'content', 'docsize', 'config'].map((part) => `${WORD_INDEX}_${part}`)
 
 /**
- * Checks the word index against the messages, word by word. Only inside a transaction. It takes as long as making
- * the index anew, and all that time nobody else can write: the index of a large file is not checked.
+ * Checks an index against the messages, word by word. Only inside a transaction. It takes as long as making the
+ * index anew, and all that time nobody else can write: not for large files.
  */
-export function isSound(connection: Connection): boolean | 'too large' {
-  if (isLarge(connection)) return 'too large'
+export function isSound(connection: Connection, index: string): boolean {
   try {
-    connection.exec(`insert into ${WORD_INDEX}(${WORD_INDEX}, rank) values ('integrity-check', 1)`)
+    connection.exec(`insert into "${index}"("${index}", rank) values ('integrity-check', 1)`)
     return true
   } catch (error) {
     if (!isIndexFailure(error)) throw error
@@ -124,7 +123,8 @@ function dropWordIndex(connection: Connection): void {
   for (const table of INSIDE) connection.exec(`drop table if exists ${table}`)
 }
 
-function isLarge(connection: Connection): boolean {
+/** Whether there are more messages than one transaction should index. */
+export function isLarge(connection: Connection): boolean {
   const [row] = select(connection, sql`select id from messages limit 1 offset ${AT_ONCE}`)
   return row !== undefined
 }

@@ -1,68 +1,146 @@
-import { copyFileSync, existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
-import { VERSIONS } from '../support/hermes-file.ts'
+import { copyFixture, type Fixture, fixtures, unlike } from '../../scripts/fixtures/stored.ts'
+import {
+  CannotOpenError,
+  DamagedFileError,
+  inspectStateFile,
+  NotAStateFileError,
+  type OpenOptions,
+  openStateStore,
+} from '../../src/index.ts'
 import { eventsOf, newPath, openForTest } from '../support/stores.ts'
 
-const folder = join(import.meta.dirname, '../../../shared/fixtures')
+const all = fixtures()
+const readable = all.filter(({ stored }) => stored !== undefined)
+const refused: Record<string, new (...args: never[]) => Error> = {
+  'hard/text-file': NotAStateFileError,
+  'hard/truncated': DamagedFileError,
+}
+const named = (list: Fixture[]) => list.map((fixture) => [fixture.name, fixture] as const)
+const isNewer = (name: string) => Number([...name.matchAll(/v(\d+)/g)].at(-1)?.[1]) > 6
 
-type Cell = string | number | null | { $blob_hex: string } | { $text_hex: string }
-type Row = Record<string, Cell>
-interface Fixture {
-  sessions: (Row & { id: string; messages: (Row & { id: number })[] })[]
+/** Files of later schemas that are written, too: the issue of a broken word index is the file's own. */
+const written = readable.filter(({ name }) => !isNewer(name) || name !== 'migrated/v6-to-v26')
+
+function copied(fixture: Fixture): string {
+  const path = newPath()
+  copyFixture(fixture, path)
+  return path
 }
 
-const JSON_COLUMNS = ['model_config', 'tool_calls', 'reasoning_details', 'codex_reasoning_items']
-
-describe.skipIf(!existsSync(folder))('files that Hermes wrote (skipped without ../shared/fixtures)', () => {
-  test.each(VERSIONS)('every session and message of schema %i is read as it was stored', async (version) => {
-    const name = join(folder, `state-v${version}`)
-    const { sessions } = JSON.parse(readFileSync(`${name}.json`, 'utf8')) as Fixture
-    const path = newPath()
-    copyFileSync(`${name}.db`, path)
+describe.skipIf(all.length === 0)('files that Hermes wrote (skipped without ../shared/fixtures)', () => {
+  test.for(named(readable))('%s is read as its JSON says', async ([name, fixture]) => {
+    const path = copied(fixture)
+    const before = readFileSync(path)
     const store = await openForTest({ path })
+    const untitled = eventsOf(store, 'duplicate-title').map(({ session_id }) => session_id)
 
-    expect(store.info).toMatchObject({ schemaVersion: 6, additions: true })
-    expect(await store.sessions.count()).toBe(sessions.length)
-    expect(await store.messages.count()).toBe(sessions.flatMap(({ messages }) => messages).length)
-    for (const { messages, ...row } of sessions) {
-      const session = await store.sessions.get(row.id)
-      expect(pick(session, row)).toEqual(read(row))
-      const stored = await store.messages.list(row.id)
-      expect(stored.map(({ id }) => id)).toEqual(messages.map(({ id }) => id))
-      expect(stored.map((message, index) => pick(message, messages[index]!))).toEqual(messages.map(read))
-    }
-    expect(eventsOf(store, 'broken-json')).toEqual([])
-    expect(eventsOf(store, 'duplicate-title')).toEqual([])
+    expect(await unlike(store, fixture.stored!, untitled)).toEqual([])
+    expect(store.info.readonly).toBe(isNewer(name))
+    if (!isNewer(name)) return
+    await store.close()
+    expect(readFileSync(path).equals(before)).toBe(true)
+  })
 
-    // Migrating kept the word index: every message with the word is found, and no other.
-    const withWord = sessions
-      .flatMap(({ messages }) => messages)
+  test.for(named(readable))('%s is read so without writing it', async ([_, fixture]) => {
+    const path = copied(fixture)
+    const before = readFileSync(path)
+    const store = await openForTest({ path, readonly: true })
+    expect(await unlike(store, fixture.stored!, [])).toEqual([])
+    await store.close()
+    expect(readFileSync(path).equals(before)).toBe(true)
+  })
+
+  test.for(named(all.filter(({ name }) => name in refused)))(
+    '%s is refused with its bytes unchanged',
+    async ([name, fixture]) => {
+      const path = copied(fixture)
+      const before = readFileSync(path)
+      for (const options of [{}, { readonly: true }, { newerSchema: 'write' }] satisfies OpenOptions[]) {
+        const opening = openStateStore({ path, ...options })
+        await expect(opening).rejects.toThrow(refused[name]!)
+        await expect(opening).rejects.toThrow(path)
+      }
+      expect(readFileSync(path).equals(before)).toBe(true)
+    },
+  )
+
+  test('a file of 0 bytes becomes a store, and says so', async () => {
+    const path = copied(all.find(({ name }) => name === 'hard/zero-byte')!)
+    await expect(openStateStore({ path, readonly: true })).rejects.toThrow(CannotOpenError)
+    const store = await openForTest({ path })
+    expect(eventsOf(store, 'empty-file')).toMatchObject([{ level: 'warning', path }])
+    expect(await store.sessions.count()).toBe(0)
+  })
+
+  test.for(named(written))(
+    '%s keeps its word index right through append, update and delete of every message',
+    async ([name, fixture]) => {
+      const path = copied(fixture)
+      const store = await openForTest({ path, newerSchema: 'write' })
+      expect(store.info.readonly).toBe(false)
+      checkIndex(path)
+
+      const [session] = fixture.stored!.sessions
+      const appended = await store.messages.append(session!.id, { role: 'user', content: 'A walrus, again' })
+      await store.messages.appendMany(session!.id, [
+        { role: 'assistant', content: [{ type: 'text', text: 'seal' }], tool_calls: [CALL] },
+        { role: 'tool', content: 'forty', tool_name: 'count', tool_call_id: 'c' },
+      ])
+      expect((await store.search.messages('walrus', { limit: 100 })).map(({ id }) => id)).toContain(appended)
+      checkIndex(path)
+
+      await store.sessions.end(session!.id, 'done')
+      await store.titles.set(session!.id, 'A walrus')
+      await store.usage.add(session!.id, { input_tokens: 3, model: 'm' })
+      expect(await store.sessions.get(session!.id)).toMatchObject({ title: 'A walrus' })
+
+      const db = new Database(path)
+      const count = db.prepare('select count(*) from messages').pluck()
+      expect(db.prepare("update messages set content = 'seal ' || id").run().changes).toBe(count.get())
+      checkIndex(path)
+      expect((await store.search.messages('seal', { limit: 1000 })).length).toBeGreaterThan(50)
+      expect(db.prepare('delete from messages').run().changes).toBeGreaterThan(50)
+      db.close()
+      checkIndex(path)
+      expect(await store.search.messages('seal')).toEqual([])
+      if (isNewer(name)) expect(store.info.schemaVersion).toBeGreaterThan(6)
+    },
+  )
+
+  test.for(named(readable))('%s is found by its words', async ([name, fixture]) => {
+    const store = await openForTest({ path: copied(fixture) })
+    const withWord = fixture
+      .stored!.sessions.flatMap(({ messages }) => messages)
+      .filter(({ active, compacted }) => active !== 0 || compacted === 1)
       .filter(({ content }) => /\bdocker\b/i.test(String(content)))
       .map(({ id }) => id)
     const hits = await store.search.messages('docker', { limit: 100 })
     expect(withWord.length).toBeGreaterThan(4)
-    expect(hits.map(({ id }) => id).sort((a, b) => a - b)).toEqual(withWord)
+    expect(new Set(hits.map(({ route }) => route))).toEqual(
+      new Set([name === 'migrated/v6-to-v26' ? 'substring' : 'words']),
+    )
+    expect(hits.map(({ id }) => id)).toEqual(expect.arrayContaining(withWord))
+  })
+
+  test.for(named(readable))('%s is known before it is opened', async ([name, fixture]) => {
+    const report = await inspectStateFile(copied(fixture))
+    expect(report.kind).toBe(isNewer(name) ? 'newer' : 'hermes')
   })
 })
 
-/** The columns that the file has. */
-function pick(value: object | null, row: Row): Record<string, unknown> {
-  const record = { ...value } as Record<string, unknown>
-  return Object.fromEntries(Object.keys(row).map((column) => [column, record[column]]))
-}
+const CALL = { id: 'c', type: 'function', function: { name: 'count', arguments: '{}' } }
 
-/** A row of the JSON as the store reads it: JSON columns parsed, bytes as the text they mean. */
-function read(row: Row): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(row).map(([column, cell]) => {
-      const value = text(cell)
-      return [column, JSON_COLUMNS.includes(column) && value !== null ? JSON.parse(String(value)) : value]
-    }),
-  )
-}
-
-function text(cell: Cell): string | number | null {
-  if (cell === null || typeof cell !== 'object') return cell
-  return Buffer.from('$blob_hex' in cell ? cell.$blob_hex : cell.$text_hex, 'hex').toString('utf8')
+/** Compares the word index, and that of trigrams where there is one, with the messages; throws where they differ. */
+function checkIndex(path: string): void {
+  const db = new Database(path)
+  try {
+    db.exec("insert into messages_fts(messages_fts, rank) values ('integrity-check', 1)")
+    if (db.prepare("select 1 from sqlite_schema where name = 'messages_fts_trigram'").get())
+      db.exec("insert into messages_fts_trigram(messages_fts_trigram, rank) values ('integrity-check', 1)")
+  } finally {
+    db.close()
+  }
 }
