@@ -86,7 +86,7 @@ export async function openStateStore(options: OpenOptions = {}): Promise<StateSt
   try {
     defineContains(connection)
     if (path !== MEMORY) reportFileMode(path, events)
-    return await makeStore(opened, busyTimeout, events)
+    return await makeStore(opened, found, busyTimeout, events)
   } catch (error) {
     connection.close()
     throw error
@@ -107,6 +107,7 @@ function resolvePath(path: string | undefined): string {
 
 async function makeStore(
   { connection, migrations, mended }: Opened,
+  found: Found,
   busyTimeout: number,
   events: EventHandler,
 ): Promise<StateStore> {
@@ -117,9 +118,9 @@ async function makeStore(
   const { shape, version, kind } = state
   makeViews(connection, shape, (await reference(HERMES_NAMES)).shape)
   const newer = kind === 'newer'
-  // What opening has just brought up to date has been checked.
-  const unchecked = newer || (readonly && state.executed.length === 0)
-  const { problem } = inspectWordIndex(connection, shape, unchecked)
+  // What was only looked at is still what it was; what was brought up to date need not be checked row by row.
+  const { problem } =
+    (newer || readonly ? found.wordIndex : null) ?? inspectWordIndex(connection, shape, false)
   if (problem !== null) events(wordIndexUnused(path, problem))
   const journalMode = String(connection.pragma('journal_mode'))
   if (!readonly && journalMode !== 'wal' && path !== MEMORY)
@@ -134,7 +135,7 @@ async function makeStore(
   const info = {
     path,
     readonly,
-    readonlyBecause: readonly ? (connection.readonlyBecause ?? 'it was opened with readonly: true.') : null,
+    readonlyBecause: readonly ? connection.readonlyBecause : null,
     schemaVersion: state.stated.length > 0 ? version : null,
     journalMode,
     additions: hasAdditions,

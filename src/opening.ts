@@ -154,7 +154,7 @@ function reportMended(path: string, mended: string[], events: EventHandler): voi
     events({
       level: 'warning',
       type: 'mended',
-      message: `'${path}' was not what it said it was; mended: ${mended.join(', ')}.`,
+      message: `Mended '${path}': ${mended.join(', ')}.`,
       path,
       mended,
     })

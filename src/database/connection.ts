@@ -35,8 +35,8 @@ export class Connection {
   readonly #statements = new Map<string, Statement>()
   readonly #prepared = new Map<object, Prepared>()
   readonly readonly: boolean
-  /** Why it is read-only, where nobody asked for that. */
-  readonlyBecause: string | null = null
+  /** Why it is read-only, where it is. */
+  readonlyBecause = 'it was opened with readonly: true, so open it without that to write.'
 
   /** @internal The types of better-sqlite3 are not ours to publish: users need not have them. */
   constructor(db: Database.Database, events: EventHandler) {

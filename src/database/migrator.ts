@@ -95,6 +95,8 @@ export async function migrate(connection: Connection, options: MigrateOptions): 
   await patiently(() => connection.begin(), options.busyTimeout, options.signal)
   try {
     const report = await run(connection, inspect(connection), options)
+    const titles = report.untitled.length
+    if (titles > 0) report.mended.push(`titles of ${titles} sessions (newer ones have the same)`)
     connection.commit()
     if (readShape(connection).has(`column ${PROGRESS}.done`))
       await finishRebuild(connection, await reference(executedIn(inspect(connection))), options)
@@ -155,9 +157,10 @@ async function adopt(
   // Only what is being written anyway: with nothing to do, a file of Hermes is not even locked.
   if (state.executed.length === 0 && (isFlawed(flaws) || pendingMigrations(state, additions).length > 0))
     flaws = checkWordIndex(connection, flaws)
+  if (state.shape.has(`column ${PROGRESS}.done`)) report.mended.push('word index (it was half made)')
   if (!isFlawed(flaws)) return state
   report.untitled = await mend(connection, state, flaws)
-  report.mended = flawList(flaws)
+  report.mended.push(...flawList(flaws))
   report.migrations = HERMES_NAMES.slice(state.version)
   return inspect(connection)
 }

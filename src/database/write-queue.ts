@@ -12,31 +12,10 @@ import type { Executor } from './executor.ts'
 import { flushAtExit } from './exit.ts'
 import { TICK_BUDGET_MS } from './limits.ts'
 import { OpenTransaction } from './open-transaction.ts'
+import { isWrite, type Turn, type Write } from './queue-entries.ts'
 import { isBusy, toStoreError } from './sqlite-errors.ts'
 import { enterScope, isInside, reservedTurn, withReserved } from './transaction-scope.ts'
 import { patiently, retryDelay } from './waiting.ts'
-
-/** A write that waits for its turn. */
-interface Write {
-  run(connection: Connection): void
-  /** Called when the group is committed. */
-  settle(): void
-  reject(error: unknown): void
-  /** When it first found the file locked. */
-  blockedSince: number | undefined
-}
-
-/** A transaction that waits for its turn: it then has the connection to itself until it ends. */
-interface Turn {
-  limit_ms: number | undefined
-  /** Does all of the work in one tick, where it is the store's own: if the process ends before the turn is over. */
-  atExit: ((connection: Connection) => void) | undefined
-  resolve(transaction: OpenTransaction): void
-  reject(error: unknown): void
-  blockedSince: number | undefined
-}
-
-const isWrite = (entry: Write | Turn | undefined): entry is Write => entry !== undefined && 'run' in entry
 
 /**
  * The store's one line of writes on its one connection. Writes that arrive in the same tick share a
@@ -222,11 +201,7 @@ export class WriteQueue implements Executor {
 
   #enqueue(entry: Write | Turn): void {
     if (this.#connection.readonly)
-      throw new ReadonlyStoreError(
-        this.#connection.readonlyBecause === null
-          ? 'The store was opened with readonly: true: open it without that to write.'
-          : `The store is read-only: ${this.#connection.readonlyBecause}`,
-      )
+      throw new ReadonlyStoreError(`The store is read-only: ${this.#connection.readonlyBecause}`)
     this.#waiting.push(entry)
     if (this.#draining) return
     this.#draining = true
