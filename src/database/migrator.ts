@@ -97,7 +97,7 @@ export async function migrate(connection: Connection, options: MigrateOptions): 
     const report = await run(connection, inspect(connection), options)
     const titles = report.untitled.length
     if (titles > 0) report.mended.push(`titles of ${titles} sessions (newer ones have the same)`)
-    connection.commit()
+    await patiently(() => connection.commit(), options.busyTimeout, options.signal)
     if (readShape(connection).has(`column ${PROGRESS}.done`))
       await finishRebuild(connection, await reference(executedIn(inspect(connection))), options)
     return report

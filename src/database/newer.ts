@@ -4,6 +4,7 @@ import type { Connection } from './connection.ts'
 import { build } from './fixed-query.ts'
 import { HERMES_NAMES, reference } from './reference.ts'
 import { differences, isColumn, readShape, type Shape, select } from './shape.ts'
+import { isRefusal, toStoreError } from './sqlite-errors.ts'
 import { patiently } from './waiting.ts'
 
 /** What making a file of a later Hermes schema writable did: what was mended, or why it cannot be written. */
@@ -31,14 +32,30 @@ export async function prepareNewer(
   try {
     const mended = await missingColumns(readShape(connection))
     for (const key of mended) connection.exec(ddl.get(key)!)
-    connection.exec(TRIAL)
+    const obstacle = tryOut(connection)
+    if (obstacle !== undefined) {
+      connection.rollback()
+      return { obstacle }
+    }
     mended.push(...refreshTrigrams(connection))
-    connection.commit()
+    // Readers of a file in rollback-journal mode hold up the commit.
+    await patiently(() => connection.commit(), busyTimeout, signal)
     keepUp(connection, readShape(connection))
     return { mended }
   } catch (error) {
     connection.rollback()
-    return { obstacle: error instanceof Error ? error.message : String(error) }
+    throw toStoreError(error, connection.path)
+  }
+}
+
+/** Why a message cannot be written; undefined where it can. */
+function tryOut(connection: Connection): string | undefined {
+  try {
+    connection.exec(TRIAL)
+    return undefined
+  } catch (error) {
+    if (!isRefusal(error)) throw error
+    return error instanceof Error ? error.message : String(error)
   }
 }
 
@@ -124,6 +141,8 @@ function keepUp(connection: Connection, shape: Shape): void {
     columns.map((name) => sql`coalesce(${sql.ref(`old.${name}`)}, 0) <> 0`),
     sql` or `,
   )
+  // What helpers used beside the conversation is not in the session's own columns.
+  const ownTask = keys.includes('task') ? sql`and task = ''` : sql``
   const updates = sql.join([
     ...columns.map((name) => sql`${sql.ref(name)} = max(${sql.ref(name)} + ${growth(name)}, 0)`),
     sql`last_seen = ${NOW}`,
@@ -134,7 +153,7 @@ function keepUp(connection: Connection, shape: Shape): void {
       when new.model is not null and (${changed}) begin
         insert into session_model_usage (${names})
         select ${row((name) => sql`coalesce(${sql.ref(`old.${name}`)}, 0)`)}
-        where (${used}) and not exists (select 1 from session_model_usage where session_id = new.id);
+        where (${used}) and not exists (select 1 from session_model_usage where session_id = new.id ${ownTask});
         insert into session_model_usage (${names}) values (${row((name) => sql`max(${growth(name)}, 0)`)})
         on conflict (${sql.join(keys.map((name) => sql.ref(name)))}) do update set ${updates};
       end`.compile(build),

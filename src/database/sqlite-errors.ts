@@ -36,6 +36,12 @@ export function isIndexFailure(error: unknown): boolean {
   return code === 'SQLITE_CORRUPT_VTAB' || code === 'SQLITE_ERROR'
 }
 
+/** Whether SQLite refused a statement for what it says or does, not for the state of the file, its lock or the disk. */
+export function isRefusal(error: unknown): boolean {
+  const code = sqliteCode(error)
+  return isIndexFailure(error) || code === 'SQLITE_AUTH' || (code?.startsWith('SQLITE_CONSTRAINT') ?? false)
+}
+
 /** Whether a read-only connection found a file that must be recovered after a crash before it can be read. */
 export function needsRecovery(error: unknown): boolean {
   const code = sqliteCode(error instanceof ReadonlyStoreError ? error.cause : error)

@@ -54,8 +54,12 @@ export function makeViews(connection: Connection, shape: Shape, complete: Shape)
     'listed_activity',
     sql`select * from hs_session_activity ${away.length > 0 ? sql`where exists (select 1 from main.sessions where id = session_id and ${listed})` : sql``}`,
   )
-  const perModel = has('session_model_usage.task') || has('session_model_usage.billing_mode')
-  view('model_usage', perModel ? USAGE_PER_MODEL : USAGE_PER_SESSION)
+  view(
+    'model_usage',
+    has('session_model_usage.actual_cost_usd')
+      ? usagePerModel(has('session_model_usage.task'))
+      : USAGE_PER_SESSION,
+  )
 
   // For the queries of users of a read-only store.
   if (connection.readonly)
@@ -90,8 +94,12 @@ const COUNTED = sql`
 
 const USAGE_PER_SESSION = sql`select id as session_id, ${COUNTED} from all_sessions`
 
-const USAGE_PER_MODEL = sql`
-  select session_id, ${COUNTED} from main.session_model_usage
+// An actual cost of 0 is one that was not reported. What helpers used beside the conversation (a task) is not in the
+// columns of the session; the rest is, for sessions from before the table.
+const usagePerModel = (hasTasks: boolean) => sql`
+  select session_id, model, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens,
+    estimated_cost_usd, nullif(actual_cost_usd, 0) as actual_cost_usd
+  from main.session_model_usage
   union all
   select id as session_id, ${COUNTED} from all_sessions
-  where id not in (select session_id from main.session_model_usage)`
+  where id not in (select session_id from main.session_model_usage ${hasTasks ? sql`where task = ''` : sql``})`

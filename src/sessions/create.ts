@@ -74,30 +74,36 @@ const descendsFrom = fixedQuery((param: Param<{ id: string; ancestor: string }>)
 const kept = <T>(column: string): RawBuilder<T> =>
   sql`coalesce(${sql.ref(`sessions.${column}`)}, ${sql.ref(`excluded.${column}`)})`
 
-const upsert = fixedQuery((param: Param<SessionValues>) =>
-  build
-    .insertInto('sessions')
-    .values({
-      id: param('id'),
-      source: param('source'),
-      user_id: param('user_id'),
-      model: param('model'),
-      model_config: param('model_config'),
-      system_prompt: param('system_prompt'),
-      parent_session_id: param('parent_session_id'),
-      started_at: param('started_at'),
-    })
-    .onConflict((conflict) =>
-      conflict.column('id').doUpdateSet({
-        source: sql`case when sessions.source = ${sql.lit(UNKNOWN_SOURCE)} then excluded.source else sessions.source end`,
-        user_id: kept('user_id'),
-        model: kept('model'),
-        model_config: kept('model_config'),
-        system_prompt: kept('system_prompt'),
-        parent_session_id: kept('parent_session_id'),
-      }),
-    ),
-)
+const upsert = (columns: { system_prompt?: RawBuilder<string | null> }) =>
+  fixedQuery((param: Param<SessionValues>) =>
+    build
+      .insertInto('sessions')
+      .values({
+        id: param('id'),
+        source: param('source'),
+        user_id: param('user_id'),
+        model: param('model'),
+        model_config: param('model_config'),
+        system_prompt: param('system_prompt'),
+        parent_session_id: param('parent_session_id'),
+        started_at: param('started_at'),
+      })
+      .onConflict((conflict) =>
+        conflict.column('id').doUpdateSet({
+          source: sql`case when sessions.source = ${sql.lit(UNKNOWN_SOURCE)} then excluded.source else sessions.source end`,
+          user_id: kept('user_id'),
+          model: kept('model'),
+          model_config: kept('model_config'),
+          parent_session_id: kept('parent_session_id'),
+          ...columns,
+        }),
+      ),
+  )
+
+// A later Hermes keeps prompts by their hash, where only reading tells whether there is one: naming the column
+// would make this the prompt.
+const fill = upsert({})
+const fillWithPrompt = upsert({ system_prompt: kept('system_prompt') })
 
 /**
  * Inserts a session, or fills what an existing row of that id lacks.
@@ -117,7 +123,6 @@ export function createSession(connection: Connection, values: SessionValues): vo
         throw new LineageCycleError(id, parent_session_id)
     }
   }
-  // A later Hermes keeps prompts by their hash, where the upsert does not see that there is one.
-  const prompted = values.system_prompt !== null && connection.get(promptOf, { id })?.system_prompt
-  connection.run(upsert, prompted ? { ...values, system_prompt: null } : values)
+  const prompted = values.system_prompt === null || connection.get(promptOf, { id })?.system_prompt
+  connection.run(prompted ? fill : fillWithPrompt, values)
 }
