@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { DatabaseError, MigrationFailedError, StateStoreError } from '../errors.ts'
-import { isLarge, isSound, remakeWordIndex } from '../search/rebuild.ts'
+import { halfMadeProblem, isLarge, isSound, remakeWordIndex } from '../search/rebuild.ts'
 import { INDEX_TRIGGERS, inspectWordIndex, PROGRESS, WORD_INDEX } from '../search/word-index.ts'
 import type { Connection } from './connection.ts'
 import { build } from './fixed-query.ts'
@@ -35,8 +35,10 @@ export async function findFlaws(connection: Connection, state: HermesState): Pro
   const { shape: expected } = await reference(executed)
   const { shape: complete } = await reference(HERMES_NAMES)
   const missing = differences(shape, expected)
-  const { problem } = inspectWordIndex(connection, shape, state.executed.length === 0)
   const halfMade = shape.has(`column ${PROGRESS}.done`)
+  const unfinishable =
+    state.version === 0 ? null : halfMadeProblem(connection, shape, await reference(executed))
+  const problem = halfMade ? null : inspectWordIndex(connection, shape, state.executed.length === 0).problem
   const otherForm = missing.some((key) => INDEX_PARTS.has(key))
   return {
     missing: missing.filter((key) => !INDEX_PARTS.has(key)),
@@ -45,9 +47,9 @@ export async function findFlaws(connection: Connection, state: HermesState): Pro
     ),
     stated: stated.length === 1 && stated[0] === state.version ? undefined : stated,
     wordIndex:
-      halfMade || state.version === 0
+      state.version === 0
         ? null
-        : (problem ?? (otherForm ? 'is not the one of its schema' : null)),
+        : (unfinishable ?? problem ?? (otherForm && !halfMade ? 'is not the one of its schema' : null)),
   }
 }
 

@@ -1,11 +1,22 @@
-import { type Dialect, type Driver, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
+import {
+  type DatabaseIntrospector,
+  type Dialect,
+  type Driver,
+  type Kysely,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely'
 
 /** Kysely's SQLite dialect over a driver of ours. */
-export function stateDialect(driver: Driver): Dialect {
+export function stateDialect(
+  driver: Driver,
+  introspect: (db: Kysely<unknown>) => DatabaseIntrospector = (db) => new SqliteIntrospector(db),
+): Dialect {
   return {
     createDriver: () => driver,
     createAdapter: () => new SqliteAdapter(),
-    createIntrospector: (db) => new SqliteIntrospector(db),
+    createIntrospector: introspect,
     createQueryCompiler: () => new SqliteQueryCompiler(),
   }
 }

@@ -1,4 +1,4 @@
-import { Kysely, type Migration, type MigrationResultSet, Migrator, sql } from 'kysely'
+import { type Kysely, type Migration, type MigrationResultSet, Migrator, sql } from 'kysely'
 import { NotAStateFileError, StateStoreError, UnsupportedSchemaError } from '../errors.ts'
 import { finishRebuild } from '../search/rebuild.ts'
 import { PROGRESS } from '../search/word-index.ts'
@@ -13,10 +13,9 @@ import {
   mend,
 } from './adoption.ts'
 import type { Connection } from './connection.ts'
-import { stateDialect } from './dialect.ts'
 import { executedIn, type FileState, type HermesState, inspect } from './inspection.ts'
 import { SCHEMA_VERSION } from './limits.ts'
-import { ADDITION_NAMES, bareDriver, HERMES_NAMES, MIGRATIONS, reference } from './reference.ts'
+import { ADDITION_NAMES, HERMES_NAMES, MIGRATIONS, migrationDb, reference } from './reference.ts'
 import { listed, readShape } from './shape.ts'
 import { toStoreError } from './sqlite-errors.ts'
 import { patiently } from './waiting.ts'
@@ -96,7 +95,8 @@ export async function migrate(connection: Connection, options: MigrateOptions): 
   try {
     const report = await run(connection, inspect(connection), options)
     const titles = report.untitled.length
-    if (titles > 0) report.mended.push(`titles of ${titles} sessions (newer ones have the same)`)
+    if (titles > 0)
+      report.mended.push(`${titles === 1 ? 'title' : `${titles} titles`} (newer sessions have the same)`)
     await patiently(() => connection.commit(), options.busyTimeout, options.signal)
     if (readShape(connection).has(`column ${PROGRESS}.done`))
       await finishRebuild(connection, await reference(executedIn(inspect(connection))), options)
@@ -126,7 +126,7 @@ async function run(
   const last = done.at(-1)
   if (target === undefined || target === last) return report
 
-  const db = new Kysely<unknown>({ dialect: stateDialect(bareDriver(connection)) })
+  const db = migrationDb(connection)
   if (state.kind === 'hermes' && last !== undefined && done.some((name) => !state.executed.includes(name))) {
     // What Hermes itself has brought to the file is recorded as done without running it.
     const recorded = Object.fromEntries(done.map((name) => [name, { up: async () => {} }]))
@@ -155,7 +155,11 @@ async function adopt(
 ): Promise<FileState> {
   let flaws: Flaws = await findFlaws(connection, state)
   // Only what is being written anyway: with nothing to do, a file of Hermes is not even locked.
-  if (state.executed.length === 0 && (isFlawed(flaws) || pendingMigrations(state, additions).length > 0))
+  if (
+    state.executed.length === 0 &&
+    state.version > 0 &&
+    (isFlawed(flaws) || pendingMigrations(state, additions).length > 0)
+  )
     flaws = checkWordIndex(connection, flaws)
   if (state.shape.has(`column ${PROGRESS}.done`)) report.mended.push('word index (it was half made)')
   if (!isFlawed(flaws)) return state

@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3'
-import { CompiledQuery, type Driver, Kysely, type Migration, sql } from 'kysely'
+import { CompiledQuery, type DatabaseIntrospector, type Driver, Kysely, type Migration, sql } from 'kysely'
 import { additionMigrations, hermesMigrations } from '../../migrations/index.ts'
 import { Connection } from './connection.ts'
 import { stateDialect } from './dialect.ts'
@@ -36,7 +36,7 @@ export function reference(names: readonly string[]): Promise<Reference> {
 
 async function readReference(names: readonly string[]): Promise<Reference> {
   const connection = new Connection(new Database(':memory:'), () => {})
-  const db = new Kysely<unknown>({ dialect: stateDialect(bareDriver(connection)) })
+  const db = migrationDb(connection)
   for (const name of names) await MIGRATIONS[name]?.up(db)
   const shape = readShape(connection)
   const statements = new Map(
@@ -60,8 +60,25 @@ async function readReference(names: readonly string[]): Promise<Reference> {
   return { shape, ddl, tables }
 }
 
+/** Kysely for migrations, on a connection whose transactions are begun and ended elsewhere. */
+export function migrationDb(connection: Connection): Kysely<unknown> {
+  return new Kysely<unknown>({ dialect: stateDialect(bareDriver(connection), () => tableNames(connection)) })
+}
+
+/**
+ * What the migrator asks for: which tables there are. Kysely's own way asks for the columns of every table and view
+ * too, and fails where somebody's view is broken.
+ */
+function tableNames(connection: Connection): DatabaseIntrospector {
+  const getTables = async () =>
+    select<{ name: string }>(connection, sql`select name from sqlite_schema where type = 'table'`).map(
+      ({ name }) => ({ name, isView: false, columns: [] }),
+    )
+  return { getSchemas: async () => [], getTables, getMetadata: async () => ({ tables: await getTables() }) }
+}
+
 /** Runs Kysely's queries on a connection whose transactions are begun and ended elsewhere. */
-export function bareDriver(connection: Connection): Driver {
+function bareDriver(connection: Connection): Driver {
   const nothing = async () => {}
   return {
     init: nothing,

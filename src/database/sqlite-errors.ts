@@ -17,16 +17,6 @@ export function isBusy(error: unknown): boolean {
   return sqliteCode(error)?.startsWith('SQLITE_BUSY') ?? false
 }
 
-/** Whether SQLite found an index of FTS5 damaged, and not the file. */
-export function isIndexDamage(error: unknown): boolean {
-  const code = sqliteCode(error)
-  // The second is how it speaks of an index that has lost its settings.
-  return (
-    code === 'SQLITE_CORRUPT_VTAB' ||
-    (error instanceof Error && /invalid fts5 file format/.test(error.message))
-  )
-}
-
 /**
  * Whether an index of FTS5 failed, and not the file: a damaged one, one without a part, one with a tokenizer that
  * this process lacks. Only for statements that are right in themselves.

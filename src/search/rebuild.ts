@@ -2,7 +2,7 @@ import { setTimeout as delay, setImmediate as nextTick } from 'node:timers/promi
 import { sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
 import type { Reference } from '../database/reference.ts'
-import { readShape, select } from '../database/shape.ts'
+import { normalised, readShape, type Shape, select } from '../database/shape.ts'
 import { isIndexFailure } from '../database/sqlite-errors.ts'
 import { patiently } from '../database/waiting.ts'
 import { INDEX_TRIGGERS, NEW_INDEX, PROGRESS, WORD_INDEX } from './word-index.ts'
@@ -16,8 +16,8 @@ const CHUNK = 2_000
 /** Messages added before the event loop gets its turn. */
 const STEP = 250
 
-/** The tables that FTS5 keeps an index in. */
-const INSIDE = ['data', 'idx', 'content', 'docsize', 'config'].map((part) => `${WORD_INDEX}_${part}`)
+/** The tables that FTS5 keeps an index in, by the ends of their names. */
+const INSIDE = ['data', 'idx', 'content', 'docsize', 'config']
 
 /**
  * Checks an index against the messages, word by word. Only inside a transaction. It takes as long as making the
@@ -41,8 +41,9 @@ export function isSound(connection: Connection, index: string): boolean {
  */
 export function remakeWordIndex(connection: Connection, { ddl }: Reference, usable: boolean): void {
   const large = isLarge(connection)
-  if (!large || !usable) dropWordIndex(connection)
-  connection.exec(`drop table if exists ${NEW_INDEX}; drop table if exists ${PROGRESS}`)
+  if (!large || !usable) dropIndex(connection, WORD_INDEX)
+  dropIndex(connection, NEW_INDEX)
+  connection.exec(`drop table if exists ${PROGRESS}`)
   if (!large) {
     connection.exec(part(ddl, `table ${WORD_INDEX}`))
     connection.exec(`insert into ${WORD_INDEX}(${WORD_INDEX}) values ('rebuild')`)
@@ -50,8 +51,39 @@ export function remakeWordIndex(connection: Connection, { ddl }: Reference, usab
     return
   }
   connection.exec(renamed(part(ddl, `table ${WORD_INDEX}`)))
-  connection.exec(`create table ${PROGRESS} (done integer not null); insert into ${PROGRESS} values (0)`)
+  connection.exec(`
+    create table ${PROGRESS} (done integer not null);
+    insert into ${PROGRESS} select coalesce(min(id), 1) - 1 from messages`)
   for (const trigger of INDEX_TRIGGERS) connection.exec(gated(renamed(part(ddl, `trigger ${trigger}`))))
+}
+
+/**
+ * Why a half-made index cannot be finished, as the end of a sentence about it; null where it can, or where there is
+ * none.
+ */
+export function halfMadeProblem(connection: Connection, shape: Shape, { ddl }: Reference): string | null {
+  const left = [...shape.keys()].filter((key) => key.split(/[ .]/)[1]?.startsWith(NEW_INDEX))
+  if (left.length === 0) return null
+  const whole =
+    shape.get(`table ${NEW_INDEX}`) === normalised(renamed(part(ddl, `table ${WORD_INDEX}`))) &&
+    INDEX_TRIGGERS.every(
+      (trigger) =>
+        shape.get(`trigger ${renamed(trigger)}`) ===
+        `messages: ${normalised(gated(renamed(part(ddl, `trigger ${trigger}`))))}`,
+    ) &&
+    shape.has(`column ${PROGRESS}.done`) &&
+    select(connection, sql`select 1 from ${sql.table(PROGRESS)} where typeof(done) = 'integer'`).length === 1
+  return whole && isReadable(connection) ? null : 'was half made, and cannot be finished'
+}
+
+function isReadable(connection: Connection): boolean {
+  try {
+    select(connection, sql`select rowid from hs_words where hs_words match '""'`)
+    return true
+  } catch (error) {
+    if (!isIndexFailure(error)) throw error
+    return false
+  }
 }
 
 /**
@@ -104,7 +136,7 @@ async function addChunk(connection: Connection, reference: Reference): Promise<b
 function putInPlace(connection: Connection, { ddl }: Reference): void {
   for (const trigger of INDEX_TRIGGERS) connection.exec(`drop trigger if exists ${renamed(trigger)}`)
   connection.exec(`drop table ${PROGRESS}`)
-  dropWordIndex(connection)
+  dropIndex(connection, WORD_INDEX)
   // Without it, renaming a table fails where anything else in the schema is broken.
   connection.pragma('legacy_alter_table = on')
   connection.exec(`alter table ${NEW_INDEX} rename to ${WORD_INDEX}`)
@@ -112,15 +144,17 @@ function putInPlace(connection: Connection, { ddl }: Reference): void {
   for (const trigger of INDEX_TRIGGERS) connection.exec(part(ddl, `trigger ${trigger}`))
 }
 
-function dropWordIndex(connection: Connection): void {
-  for (const trigger of INDEX_TRIGGERS) connection.exec(`drop trigger if exists ${trigger}`)
+/** Drops an index with its triggers, also one that SQLite cannot open. */
+function dropIndex(connection: Connection, index: string): void {
+  for (const event of ['insert', 'delete', 'update'])
+    connection.exec(`drop trigger if exists ${index}_${event}`)
   try {
-    connection.exec(`drop table if exists ${WORD_INDEX}`)
+    connection.exec(`drop table if exists ${index}`)
   } catch (error) {
     if (!isIndexFailure(error)) throw error
-    connection.forgetTable(WORD_INDEX)
+    connection.forgetTable(index)
   }
-  for (const table of INSIDE) connection.exec(`drop table if exists ${table}`)
+  for (const inside of INSIDE) connection.exec(`drop table if exists ${index}_${inside}`)
 }
 
 /** Whether there are more messages than one transaction should index. */
@@ -141,8 +175,15 @@ function renamed(statement: string): string {
 
 /** The trigger for messages that the new index has; the others are added by their chunk, as they are then. */
 function gated(trigger: string): string {
-  const row = / after delete /i.test(trigger) ? 'old' : 'new'
-  return trigger.replace(/ begin\b/i, ` when ${row}.id <= (select done from ${PROGRESS}) begin`)
+  const [, head, body] = trigger.match(/^(.*?)\sbegin\s(.*)\send\s*$/is) ?? []
+  if (head === undefined || body === undefined) throw new Error(`Not a trigger: ${trigger}`)
+  const statements = body.split(';').filter((statement) => statement.trim() !== '')
+  const gatedStatements = statements.map((statement) => {
+    const row = /'delete'/i.test(statement) ? 'old' : 'new'
+    const selecting = statement.replace(/\svalues\s*\((.*)\)\s*$/is, ' select $1')
+    return `${selecting} where ${row}.id <= (select done from ${PROGRESS});`
+  })
+  return `${head} begin ${gatedStatements.join(' ')} end`
 }
 
 /** The columns of an index, and the table or view that it reads. */

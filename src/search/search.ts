@@ -5,7 +5,7 @@ import type { Connection } from '../database/connection.ts'
 import { headOfContent, isOneOf } from '../database/filters.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import type { RepositoryContext } from '../database/repository.ts'
-import { isIndexDamage } from '../database/sqlite-errors.ts'
+import { isIndexFailure } from '../database/sqlite-errors.ts'
 import { visibleStored } from '../messages/structured-content.ts'
 import { containsText } from './contains.ts'
 import { isIndexed, parseQuery, type QueryTree, renderFts5, wantedTerms } from './query.ts'
@@ -79,7 +79,7 @@ export class SearchRepository {
     try {
       return byWords(connection, tree, filters)
     } catch (error) {
-      if (!isIndexDamage(error)) throw error
+      if (!isIndexFailure(error)) throw error
       const reason = `is damaged (${error instanceof Error ? error.message : String(error)})`
       events(wordIndexUnused(connection.path, reason))
       return undefined

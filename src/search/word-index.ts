@@ -89,19 +89,51 @@ function statedProblem(connection: Connection, shape: Shape): string | undefined
   return undefined
 }
 
+/** The tables that every index has inside. */
+const INSIDE = ['data', 'idx', 'docsize', 'config'].map((part) => `${WORD_INDEX}_${part}`)
+
 function actualProblem(connection: Connection, count: boolean): string | null {
+  const inside = select(
+    connection,
+    sql`select 1 from sqlite_schema where type = 'table' and name in (${sql.join(INSIDE)})`,
+  )
+  // FTS5 calls the whole file damaged where one of them is gone.
+  if (inside.length < INSIDE.length) return 'lacks a part'
   try {
     select(connection, sql`select rowid from messages_fts where messages_fts match '""'`)
-    if (!count) return null
-    const [rows] = select<{ indexed: number; messages: number }>(
-      connection,
-      sql`select (select count(*) from messages_fts_docsize) as indexed, (select count(*) from messages) as messages`,
-    )
-    return rows?.indexed === rows?.messages ? null : 'does not have a row for each message'
+    if (count) {
+      const [rows] = select<{ indexed: number; messages: number }>(
+        connection,
+        sql`select (select count(*) from messages_fts_docsize) as indexed, (select count(*) from messages) as messages`,
+      )
+      if (rows?.indexed !== rows?.messages) return 'does not have a row for each message'
+    }
+    const sound = findsSample(connection, 'desc') && findsSample(connection, 'asc')
+    return sound ? null : 'does not find what the messages say'
   } catch (error) {
     if (!isIndexFailure(error)) throw error
     return `cannot be read (${error instanceof Error ? error.message : String(error)})`
   }
+}
+
+/** Messages that are looked at for one with a word. */
+const SAMPLED = 50
+
+/** Whether a word of the newest message, or of the oldest, is found: an index that was emptied looks sound else. */
+function findsSample(connection: Connection, order: 'asc' | 'desc'): boolean {
+  const sample = select<{ id: number; content: string }>(
+    connection,
+    sql`
+      select id, content from (select id, content from messages order by id ${sql.raw(order)} limit ${SAMPLED})
+      where typeof(content) = 'text' and content glob '[A-Za-z][A-Za-z]*' limit 1`,
+  )[0]
+  const word = sample?.content.match(/^[A-Za-z]+(?![^\s.,:;!?])/)?.[0]
+  if (!sample || !word) return true
+  const found = select(
+    connection,
+    sql`select 1 from messages_fts where messages_fts match ${`"${word}"`} and rowid = cast(${sample.id} as integer)`,
+  )
+  return found.length > 0
 }
 
 /** Says that searches go without the index. */
