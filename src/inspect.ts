@@ -93,6 +93,18 @@ export async function inspectStateFile(path: string): Promise<StateFileReport> {
   }
 }
 
+/**
+ * Refuses a file that ends within a page: SQLite would read zeros for the rest. Not while a process writes, or has
+ * died while it did: then the log has the page.
+ */
+function assertWhole(connection: Connection, path: string): void {
+  const rest = (fileSize(path) ?? 0) % Number(connection.pragma('page_size'))
+  if (rest === 0 || fileSize(`${path}-wal`) || fileSize(`${path}-journal`)) return
+  throw new DamagedFileError(
+    `'${path}' is damaged (it ends within a page): it was cut short, when it was copied perhaps. Copy it again, or restore a backup. It was not touched.`,
+  )
+}
+
 /** What an existing file is, found out before anything could write to it. */
 export interface Found {
   state: FileState
@@ -113,6 +125,7 @@ export async function look<T>(
   const connection = await openToLook(options)
   try {
     const found = await patiently(() => examine(connection), options.busyTimeout, options.signal)
+    assertWhole(connection, options.path)
     return await use(found, connection)
   } catch (error) {
     throw toStoreError(error, options.path)
@@ -152,7 +165,7 @@ async function describe({ state, flaws, wordIndex }: Found): Promise<Partial<Sta
   const { shape, version } = state
   const { shape: known } = await reference([...HERMES_NAMES, ...ADDITION_NAMES])
   const report = {
-    schemaVersion: state.stated.length > 0 ? version : null,
+    schemaVersion: state.number,
     migrations: executedIn(state),
     missing: flaws ? flawList(flaws) : await missingColumns(shape),
     extra: extraParts(shape, known),

@@ -115,7 +115,7 @@ async function makeStore(
   const state = inspect(connection)
   if (state.kind === 'empty' || state.kind === 'foreign')
     throw new Error(`'${path}' changed while it was opened.`)
-  const { shape, version, kind } = state
+  const { shape, kind } = state
   makeViews(connection, shape, (await reference(HERMES_NAMES)).shape)
   const newer = kind === 'newer'
   // What was only looked at is still what it was; what was brought up to date need not be checked row by row.
@@ -136,7 +136,7 @@ async function makeStore(
     path,
     readonly,
     readonlyBecause: readonly ? connection.readonlyBecause : null,
-    schemaVersion: state.stated.length > 0 ? version : null,
+    schemaVersion: state.number,
     journalMode,
     additions: hasAdditions,
     migrations,

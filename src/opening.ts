@@ -4,6 +4,7 @@ import { SCHEMA_VERSION } from './database/limits.ts'
 import { type MigrationReport, migrate, pendingMigrations } from './database/migrator.ts'
 import { missingColumns, prepareNewer } from './database/newer.ts'
 import { type ConnectionOptions, createFile, MEMORY, openConnection } from './database/open-connection.ts'
+import { patiently } from './database/waiting.ts'
 import { CannotOpenError, MigrationNeededError, UnsupportedSchemaError } from './errors.ts'
 import type { EventHandler } from './events.ts'
 import type { Found } from './inspect.ts'
@@ -41,11 +42,14 @@ export async function openOwn(
     )
   if (size === undefined && path !== MEMORY) createFile(path)
 
-  const connection = await openConnection(connecting)
+  const behind = needed.length > 0 || (flaws !== null && isFlawed(flaws))
+  // Where adopting it fails, a file is what it was: also in rollback-journal mode.
+  const keepJournalMode = behind && state.kind === 'hermes'
+  const connection = await openConnection({ ...connecting, keepJournalMode })
   try {
-    const behind = needed.length > 0 || (flaws !== null && isFlawed(flaws))
     if (readonly || !behind) return { connection, migrations: [], mended: [] }
     const report = await migrate(connection, { additions, busyTimeout, signal })
+    if (keepJournalMode) await patiently(() => connection.pragma('journal_mode = wal'), busyTimeout, signal)
     if (size === 0) reportEmptyFile(path, events)
     reportMigration(connection, report, events)
     return { connection, ...report }

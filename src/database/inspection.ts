@@ -18,6 +18,8 @@ export type FileState =
 interface HermesFile {
   /** The rows of `schema_version`, whatever they are; none where the table is missing. */
   stated: unknown[]
+  /** The number among them; null where there is none that can be one. */
+  number: number | null
   /** The migrations recorded in the file: none where only Hermes has written it. */
   executed: string[]
   shape: Shape
@@ -93,9 +95,9 @@ export function inspect(connection: Connection): FileState {
         ({ name }) => name,
       )
     : []
-  const file = { stated, executed, shape }
   // Processes that made or migrated a file at once have left several rows.
   const version = valid.length > 0 ? Math.max(...valid) : undefined
+  const file = { stated, number: version ?? null, executed, shape }
   if (version === undefined && LATER.some((key) => shape.has(key)))
     return { kind: 'newer', version: null, ...file }
   if (version !== undefined && version > SCHEMA_VERSION) return { kind: 'newer', version, ...file }
