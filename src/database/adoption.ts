@@ -6,7 +6,7 @@ import type { Connection } from './connection.ts'
 import { build } from './fixed-query.ts'
 import { executedIn, type HermesState } from './inspection.ts'
 import { SCHEMA_VERSION } from './limits.ts'
-import { ADDITION_NAMES, HERMES_NAMES, type Reference, reference } from './reference.ts'
+import { ADDITION_NAMES, HERMES_NAMES, MIGRATIONS, type Reference, reference } from './reference.ts'
 import { differences, isColumn, listed, select, tableOf } from './shape.ts'
 import { toStoreError } from './sqlite-errors.ts'
 
@@ -32,6 +32,9 @@ const INDEX_PARTS = new Set([`table ${WORD_INDEX}`, ...INDEX_TRIGGERS.map((name)
 export async function findFlaws(connection: Connection, state: HermesState): Promise<Flaws> {
   const { shape, stated } = state
   const executed = executedIn(state)
+  // What a later release has made, only that one knows.
+  if (executed.some((name) => !(name in MIGRATIONS)))
+    return { missing: [], ahead: [], stated: undefined, wordIndex: null }
   const { shape: expected } = await reference(executed)
   const { shape: complete } = await reference(HERMES_NAMES)
   const missing = differences(shape, expected)

@@ -27,7 +27,8 @@ const FTS5_KEYWORDS = new Set(['AND', 'OR', 'NOT', 'NEAR'])
 
 const PUNCTUATION =
   '[!-/:-@[-`{-~\\s¡-©«-±´¶-¸»¿\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u3011\u3014-\u301f！-／：-＠［-｀｛-･]'
-const EDGE_PUNCTUATION = new RegExp(`^${PUNCTUATION}+|${PUNCTUATION}+$`, 'g')
+// A sign with a mark on it is another one: `<` with a stroke is `≮`.
+const EDGE_PUNCTUATION = new RegExp(`^(?:${PUNCTUATION}(?!\\p{M}))+|${PUNCTUATION}+$`, 'gu')
 const BARE_WORD = /^(?:[A-Za-z0-9_]|[^\p{ASCII}])+$/u
 
 /**

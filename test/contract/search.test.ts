@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { DatabaseError, type SearchOptions, type StateStore } from '../../src/index.ts'
-import { kinds, rawRun } from '../support/stores.ts'
+import type { SearchOptions, StateStore } from '../../src/index.ts'
+import { eventsOf, kinds, rawRun } from '../support/stores.ts'
 
 describe.each(kinds)('search in $name', (kind) => {
   let store: StateStore
@@ -443,9 +443,10 @@ describe.each(kinds)('search in $name', (kind) => {
     test.todo('Latin words that touch a script without spaces')
   })
 
-  test('a missing index is an error, not an empty result', async () => {
-    await say('x')
+  test('a missing index hides nothing', async () => {
+    const [id] = await say('missing')
     await rawRun(store, 'drop table messages_fts')
-    await expect(store.search.messages('x')).rejects.toThrow(DatabaseError)
+    expect(await store.search.messages('missing')).toMatchObject([{ id, route: 'substring' }])
+    expect(eventsOf(store, 'word-index-unused')).toMatchObject([{ level: 'info' }])
   })
 })

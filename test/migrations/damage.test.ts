@@ -184,3 +184,23 @@ describe('counters that differ from the messages', () => {
     expect(eventsOf(await openForTest({ path }), 'counters-drifted')).toEqual([])
   })
 })
+
+test('what a later release of this package has made is left as it is', async () => {
+  const path = newPath()
+  writeHermesFile(path, 6)
+  await (await openForTest({ path })).close()
+  change(
+    path,
+    `INSERT INTO kysely_migration VALUES ('999_of_next_year', '2099');
+     DROP TRIGGER messages_fts_update;
+     CREATE TRIGGER messages_fts_update AFTER UPDATE OF content ON messages BEGIN
+       INSERT INTO messages_fts(messages_fts, rowid, content) VALUES ('delete', old.id, old.content);
+       INSERT INTO messages_fts(rowid, content) VALUES (new.id, new.content);
+     END`,
+  )
+  const before = readFileSync(path)
+  const store = await openForTest({ path })
+  expect(store.info).toMatchObject({ mended: [], migrations: [] })
+  await store.close()
+  expect(readFileSync(path).equals(before)).toBe(true)
+})

@@ -26,6 +26,8 @@ describe('sanitizeFts5Query', () => {
     ['+foo', 'foo'],
     ['*foo', 'foo'],
     ['«Straße»', 'Straße'],
+    // `<` with a stroke is `≮`, which is no punctuation.
+    ['<\u0338x', '"<\u0338x"'],
     // Other characters inside: quoted whole.
     ['chat-send', '"chat-send"'],
     ['scripts/deploy.sh', '"scripts/deploy.sh"'],
