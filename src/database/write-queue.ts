@@ -105,8 +105,6 @@ export class WriteQueue implements Executor {
       if (error instanceof DamagedFileError && this.#upkeep.rescued(error.cause))
         return this.writeInSteps(body)
       throw error
-    } finally {
-      transaction.rollback()
     }
   }
 
