@@ -10,7 +10,7 @@ import { makeViews } from './database/views.ts'
 import { type EventHandler, eventSink } from './events.ts'
 import { type Found, look } from './inspect.ts'
 import { type Opened, openNewer, openOwn } from './opening.ts'
-import { IndexHealth } from './search/index-health.ts'
+import { defineContains } from './search/contains.ts'
 import { inspectWordIndex, wordIndexUnused } from './search/word-index.ts'
 import { StateStore } from './store.ts'
 
@@ -84,6 +84,7 @@ export async function openStateStore(options: OpenOptions = {}): Promise<StateSt
     : openOwn(found, size, connecting, options))
   const { connection } = opened
   try {
+    defineContains(connection)
     if (path !== MEMORY) reportFileMode(path, events)
     return await makeStore(opened, found, busyTimeout, events)
   } catch (error) {
@@ -148,6 +149,6 @@ async function makeStore(
     events,
     additions,
     newer,
-    indexes: new IndexHealth(connection, shape, problem === null, !newer, events),
+    wordIndex: problem === null,
   })
 }

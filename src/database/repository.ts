@@ -1,6 +1,5 @@
 import { UnsupportedSchemaError } from '../errors.ts'
 import type { EventHandler } from '../events.ts'
-import type { IndexHealth } from '../search/index-health.ts'
 import type { Executor } from './executor.ts'
 
 /** What every repository works with. */
@@ -11,8 +10,8 @@ export interface RepositoryContext {
   additions: boolean
   /** Whether the file has a Hermes schema above 6. */
   newer: boolean
-  /** Which indexes of the file can be relied on. */
-  indexes: IndexHealth
+  /** Whether searches may rely on the word index. */
+  wordIndex: boolean
 }
 
 /**
