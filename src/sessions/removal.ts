@@ -6,7 +6,7 @@ import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import { recountSession } from './recount.ts'
 
 /** Messages that one transaction deletes: less than 0.1 s of the write lock. */
-const CHUNK = 1_000
+const CHUNK = 500
 
 /** Messages deleted before the event loop gets its turn. */
 const STEP = 250
@@ -68,7 +68,7 @@ interface Chunk {
 }
 
 /**
- * Deletes sessions with their messages and orphans their children. Each transaction takes at most 1,000
+ * Deletes sessions with their messages and orphans their children. Each transaction takes at most 500
  * messages; between them other writers get in, and a session that is no longer `removable` then stays with
  * what it has. Returns how many sessions went.
  */

@@ -207,7 +207,7 @@ export class SessionRepository {
   }
 
   /**
-   * Deletes a session with its messages; its children stay, without a parent. Above 1,000 messages it goes in
+   * Deletes a session with its messages; its children stay, without a parent. Above 500 messages it goes in
    * several transactions, so that others can write in between.
    *
    * @returns whether there was such a session.
