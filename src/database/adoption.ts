@@ -35,12 +35,12 @@ export async function findFlaws(connection: Connection, state: HermesState): Pro
   // What a later release has made, only that one knows.
   if (executed.some((name) => !(name in MIGRATIONS)))
     return { missing: [], ahead: [], stated: undefined, wordIndex: null }
-  const { shape: expected } = await reference(executed)
+  const had = await reference(executed)
+  const expected = had.shape
   const { shape: complete } = await reference(HERMES_NAMES)
   const missing = differences(shape, expected)
   const halfMade = shape.has(`column ${PROGRESS}.done`)
-  const unfinishable =
-    state.version === 0 ? null : halfMadeProblem(connection, shape, await reference(executed))
+  const unfinishable = state.version === 0 ? null : halfMadeProblem(connection, shape, had)
   const problem = halfMade ? null : inspectWordIndex(connection, shape, state.executed.length === 0).problem
   const otherForm = missing.some((key) => INDEX_PARTS.has(key))
   return {
