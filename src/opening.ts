@@ -74,7 +74,7 @@ export async function openNewer(
     )
   if (readonly) return { connection: await openConnection(connecting), migrations: [], mended: [] }
 
-  let because = `it has ${schema}, and newerSchema: 'write' was not asked for.`
+  let because = `it has ${schema}, which this release only reads unless it is opened with newerSchema: 'write'.`
   if (newerSchema === 'write') {
     const missing = await missingColumns(state.shape)
     if (!mayMigrate && missing.length > 0)
