@@ -8,6 +8,8 @@ import * as reasoning from './006_reasoning.ts'
 import * as structuredContent from './007_structured_content.ts'
 import * as messageOrder from './008_message_order.ts'
 import * as sessionActivity from './009_session_activity.ts'
+import * as wordIndex from './010_word_index.ts'
+import * as unsegmentedIndex from './011_unsegmented_index.ts'
 
 /** Hermes schema 1 to 6: the Nth brings a file from schema N-1 to N. */
 export const hermesMigrations: Record<string, Migration> = {
@@ -24,4 +26,6 @@ export const additionMigrations: Record<string, Migration> = {
   '007_structured_content': structuredContent,
   '008_message_order': messageOrder,
   '009_session_activity': sessionActivity,
+  '010_word_index': wordIndex,
+  '011_unsegmented_index': unsegmentedIndex,
 }

@@ -10,6 +10,7 @@ import { openConnection } from '../src/database/open-connection.ts'
 import { MIGRATIONS } from '../src/database/reference.ts'
 import type { Shape } from '../src/database/shape.ts'
 import { CannotOpenError, UnsupportedSchemaError } from '../src/index.ts'
+import { PROGRESS } from '../src/search/word-index.ts'
 import { connectionOptions, count, withFile } from './migrate-file.ts'
 import { migrationLines, plural, stateLine, tableOf, UsageError, wrap } from './migrate-text.ts'
 import { schemas } from './schema-text.ts'
@@ -54,6 +55,10 @@ export async function down(path: string, target: string, yes: boolean): Promise<
 async function announce(path: string, target: string, yes: boolean): Promise<string[]> {
   return withFile(path, async ({ state, flaws, connection }) => {
     if (!connection) throw new CannotOpenError(`There is no state file at '${path}': check the path.`)
+    if (state.kind === 'hermes' && state.shape.has(`column ${PROGRESS}.done`))
+      throw new UnsupportedSchemaError(
+        `The word index of '${path}' is half made: run npm run migrate first, which finishes it.`,
+      )
     if (flaws.length > 0)
       throw new UnsupportedSchemaError(
         `'${path}' is flawed (${flaws.join(', ')}): run npm run migrate first, which mends that.`,

@@ -71,7 +71,7 @@ function oneKey(definition: string): string {
 function laidOut(definition: string): string {
   const [head, body] = definition
     .replaceAll(/[,)](?=\S)(?![,);])/g, '$& ')
-    .replaceAll('=', ' = ')
+    .replaceAll(/(?<![<>!])=/g, ' = ')
     .replaceAll(/\b(and|in|not|or|values|where)\(/g, '$1 (')
     .split(/\bbegin /)
   if (body === undefined) return `${head};`

@@ -19,6 +19,8 @@ export type StateStoreEvent = { level: 'info' | 'warning'; message: string } & (
   | { type: 'opened-readonly'; path: string; reason: string }
   /** Searches scan the messages, because the word index cannot be relied on. */
   | { type: 'word-index-unused'; path: string; reason: string }
+  /** An index failed a write: it was put aside, the write went through, and the next opening makes it anew. */
+  | { type: 'index-put-aside'; path: string; index: string; reason: string }
   /** People other than the owner can read the file. `mode` is its permission bits. */
   | { type: 'file-readable-by-others'; path: string; mode: number }
   /** SQLite kept another journal mode than WAL, so readers and writers block each other. */

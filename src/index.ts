@@ -11,6 +11,7 @@ export * from './errors.ts'
 export type { EventHandler, StateStoreEvent } from './events.ts'
 export { inspectStateFile, type StateFileReport } from './inspect.ts'
 export type { JsonArray, JsonObject, JsonText, JsonValue } from './json.ts'
+export type { IndexReport, MaintenanceRepository } from './maintenance/maintenance.ts'
 export type {
   ConversationMessage,
   Inactive,
@@ -28,9 +29,19 @@ export type {
 } from './messages/messages.ts'
 export { type OpenOptions, openStateStore } from './open.ts'
 export { containsCjk } from './search/characters.ts'
+export type { Match } from './search/matches.ts'
+export type { SearchField } from './search/projection.ts'
 export { sanitizeFts5Query } from './search/query.ts'
 export type { SearchRepository } from './search/search.ts'
-export type { ContextMessage, SearchHit, SearchOptions } from './search/search-types.ts'
+export type {
+  AroundOptions,
+  ContextMessage,
+  SearchHit,
+  SearchOptions,
+  SearchSessionsOptions,
+  SessionHit,
+  Surroundings,
+} from './search/search-types.ts'
 export type { WordIndex } from './search/word-index.ts'
 export type { LineageRepository, Relative } from './sessions/lineage.ts'
 export type { ListSessionsOptions } from './sessions/list.ts'

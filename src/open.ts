@@ -10,7 +10,7 @@ import { makeViews } from './database/views.ts'
 import { type EventHandler, eventSink } from './events.ts'
 import { type Found, look } from './inspect.ts'
 import { type Opened, openNewer, openOwn } from './opening.ts'
-import { defineContains } from './search/contains.ts'
+import { IndexHealth } from './search/index-health.ts'
 import { inspectWordIndex, wordIndexUnused } from './search/word-index.ts'
 import { StateStore } from './store.ts'
 
@@ -84,7 +84,6 @@ export async function openStateStore(options: OpenOptions = {}): Promise<StateSt
     : openOwn(found, size, connecting, options))
   const { connection } = opened
   try {
-    defineContains(connection)
     if (path !== MEMORY) reportFileMode(path, events)
     return await makeStore(opened, found, busyTimeout, events)
   } catch (error) {
@@ -149,6 +148,6 @@ async function makeStore(
     events,
     additions,
     newer,
-    wordIndex: problem === null,
+    indexes: new IndexHealth(connection, shape, problem === null, !newer, events),
   })
 }

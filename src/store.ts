@@ -7,6 +7,7 @@ import { QueueDriver } from './database/queue-driver.ts'
 import type { RepositoryContext } from './database/repository.ts'
 import type { StateDatabase } from './database/schema.ts'
 import { WriteQueue } from './database/write-queue.ts'
+import { MaintenanceRepository } from './maintenance/maintenance.ts'
 import { MessageRepository } from './messages/messages.ts'
 import { SearchRepository } from './search/search.ts'
 import { LineageRepository } from './sessions/lineage.ts'
@@ -57,6 +58,7 @@ export class StateStore {
   readonly messages: MessageRepository
   readonly usage: UsageRepository
   readonly search: SearchRepository
+  readonly maintenance: MaintenanceRepository
   /**
    * Kysely on the same file, for any other query. Its statements take their place in the store's own line;
    * `stream()` reads all rows before it yields the first.
@@ -74,7 +76,7 @@ export class StateStore {
     context: Omit<RepositoryContext, 'executor'>,
   ) {
     this.info = info
-    this.#queue = new WriteQueue(connection, busyTimeout, context.events)
+    this.#queue = new WriteQueue(connection, busyTimeout, context.events, context.indexes)
     this.#context = context
     this.db = new Kysely({ dialect: stateDialect(new QueueDriver(this.#queue)) })
     const { sessions, titles, lineage, messages, usage, search } = this.#repositories(this.#queue)
@@ -84,6 +86,7 @@ export class StateStore {
     this.messages = messages
     this.usage = usage
     this.search = search
+    this.maintenance = new MaintenanceRepository({ executor: this.#queue, ...context })
   }
 
   /**

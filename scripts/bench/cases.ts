@@ -29,6 +29,7 @@ export function smallCases(store: StateStore, raw: Database.Database): Case[] {
     update sessions set message_count = coalesce(message_count, 0) + ?,
       tool_call_count = coalesce(tool_call_count, 0) + ?
     where id = ? returning ended_at, end_reason`)
+  const advance = raw.prepare('update hs_bigrams_state set watermark = ? where watermark = ? - 1')
   const session = raw.prepare('select * from sessions where id = ?')
   const messages = raw.prepare(`
     select messages.*, structured.content as structured from messages
@@ -41,7 +42,8 @@ export function smallCases(store: StateStore, raw: Database.Database): Case[] {
   const transaction = (items: NewMessage[]) => {
     begin.run()
     count.get([items.length, 0, 'bench'])
-    for (const item of items) add(item)
+    const ids = items.map((item) => Number(add(item).lastInsertRowid))
+    advance.run([ids.at(-1), ids[0]])
     commit.run()
     // As often as the store.
     if (++commits % CHECKPOINT_EVERY_N_WRITES === 0) raw.pragma('wal_checkpoint(passive)')

@@ -1,6 +1,14 @@
 import { sql } from 'kysely'
 import { DatabaseError, MigrationFailedError, StateStoreError } from '../errors.ts'
-import { halfMadeProblem, isLarge, isSound, remakeWordIndex } from '../search/rebuild.ts'
+import { unreadableBigrams } from '../search/index-health.ts'
+import {
+  dropIndex,
+  halfMadeProblem,
+  isLarge,
+  isSound,
+  remakeBigrams,
+  remakeWordIndex,
+} from '../search/rebuild.ts'
 import { INDEX_TRIGGERS, inspectWordIndex, PROGRESS, WORD_INDEX } from '../search/word-index.ts'
 import type { Connection } from './connection.ts'
 import { build } from './fixed-query.ts'
@@ -20,10 +28,15 @@ export interface Flaws {
   stated: unknown[] | undefined
   /** Why the word index cannot be relied on. */
   wordIndex: string | null
+  /** Why the index of scripts without spaces cannot be relied on. */
+  bigrams: string | null
 }
 
 /** Additions that hold nothing but what follows from the messages and sessions: they are made anew. */
 const DERIVED = ['009_session_activity']
+
+/** The migration that makes the word index anew. */
+export const WORD_INDEX_MIGRATION = '010_word_index'
 
 /** Parts of the word index: looked at and made as a whole. */
 const INDEX_PARTS = new Set([`table ${WORD_INDEX}`, ...INDEX_TRIGGERS.map((name) => `trigger ${name}`)])
@@ -34,7 +47,7 @@ export async function findFlaws(connection: Connection, state: HermesState): Pro
   const executed = executedIn(state)
   // What a later release has made, only that one knows.
   if (executed.some((name) => !(name in MIGRATIONS)))
-    return { missing: [], ahead: [], stated: undefined, wordIndex: null }
+    return { missing: [], ahead: [], stated: undefined, wordIndex: null, bigrams: null }
   const had = await reference(executed)
   const expected = had.shape
   const { shape: complete } = await reference(HERMES_NAMES)
@@ -53,20 +66,27 @@ export async function findFlaws(connection: Connection, state: HermesState): Pro
       state.version === 0
         ? null
         : (unfinishable ?? problem ?? (otherForm && !halfMade ? 'is not the one of its schema' : null)),
+    bigrams:
+      expected.has('table hs_bigrams') && shape.has('table hs_bigrams')
+        ? unreadableBigrams(connection)
+        : null,
   }
 }
 
-export function isFlawed({ missing, ahead, stated, wordIndex }: Flaws): boolean {
-  return missing.length > 0 || ahead.length > 0 || stated !== undefined || wordIndex !== null
+export function isFlawed({ missing, ahead, stated, wordIndex, bigrams }: Flaws): boolean {
+  return (
+    missing.length > 0 || ahead.length > 0 || stated !== undefined || wordIndex !== null || bigrams !== null
+  )
 }
 
 /** What is wrong, part by part, as lists and errors name it. */
-export function flawList({ missing, ahead, stated, wordIndex }: Flaws): string[] {
+export function flawList({ missing, ahead, stated, wordIndex, bigrams }: Flaws): string[] {
   return [
     ...missing,
     ...(ahead.length > 0 ? [`a migration that stopped half-way (${listed(ahead)})`] : []),
     ...(stated ? [`schema_version (${JSON.stringify(stated)})`] : []),
     ...(wordIndex ? [`word index (it ${wordIndex})`] : []),
+    ...(bigrams ? [`index of scripts without spaces (it ${bigrams})`] : []),
   ]
 }
 
@@ -93,12 +113,14 @@ export function driftedCounters(connection: Connection): number {
  * Brings a flawed file to schema 6, inside the open transaction, and its additions to what they were: tables, then
  * the version, columns, titles, indexes and triggers, the word index. What else is in the file stays.
  *
+ * @param remake Whether to make an unsound word index anew; else it is dropped, for a migration that will.
  * @returns the sessions that lost a title.
  */
 export async function mend(
   connection: Connection,
   state: HermesState,
   flaws: Flaws,
+  remake: boolean,
 ): Promise<{ id: string; title: string }[]> {
   const additions = state.executed.filter((name) => ADDITION_NAMES.includes(name))
   const whole = await reference([...HERMES_NAMES, ...additions])
@@ -136,10 +158,14 @@ export async function mend(
   }
   if (flaws.wordIndex !== null || state.version === 0)
     try {
-      remakeWordIndex(connection, whole, flaws.wordIndex === UNCHECKED)
+      if (remake) remakeWordIndex(connection, whole, flaws.wordIndex === UNCHECKED)
+      else dropIndex(connection, WORD_INDEX)
     } catch (error) {
       throw failure(`Mending '${connection.path}' failed at the word index`, error, connection.path)
     }
+  const hasBigrams = whole.shape.has('table hs_bigrams')
+  if (hasBigrams && (flaws.bigrams !== null || lacking.some((key) => key.includes('hs_bigrams'))))
+    remakeBigrams(connection, whole)
   return untitled
 }
 

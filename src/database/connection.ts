@@ -101,6 +101,11 @@ export class Connection {
     return this.#statement(sql).readonly
   }
 
+  /** How many rows this connection has changed so far, those inside FTS5's tables included. */
+  get totalChanges(): number {
+    return Number(this.#db.prepare('select total_changes()').pluck().get())
+  }
+
   /** The value of a pragma, after setting it where the text has a `=`. */
   pragma(text: string): unknown {
     return this.#db.pragma(text, { simple: true })
@@ -144,10 +149,9 @@ export class Connection {
   /** Runs `body` so that its failure undoes its own writes and no others. Only inside a transaction. */
   savepoint<T>(body: () => T): T {
     this.#statement('savepoint item').run()
+    let result: T
     try {
-      const result = body()
-      this.#statement('release item').run()
-      return result
+      result = body()
     } catch (error) {
       if (this.inTransaction) {
         this.#statement('rollback to item').run()
@@ -155,6 +159,14 @@ export class Connection {
       }
       throw error
     }
+    try {
+      this.#statement('release item').run()
+    } catch (error) {
+      // It is gone, and its writes can no longer be told from the others.
+      this.rollback()
+      throw error
+    }
+    return result
   }
 
   /** Moves what it can from the write-ahead log to the file without waiting. Returns the log's size in bytes. */

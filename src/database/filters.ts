@@ -24,8 +24,47 @@ export function hasVisibleContent(): RawBuilder<SqlBool> {
   return sql`(instr(${content}, char(0)) or trim(${content}, ${WHITE_SPACE}) <> '')`
 }
 
-// SQLite's trim knows only the characters it is given: the white space of JavaScript's trim, and zero width.
-const WHITE_SPACE = sql`char(9, 10, 11, 12, 13, 32, 133, 160, 5760, 8192, 8193, 8194, 8195, 8196, 8197, 8198, 8199, 8200, 8201, 8202, 8203, 8232, 8233, 8239, 8287, 12288, 65279)`
+// SQLite's trim knows only the characters it is given: the white space of JavaScript's trim, and zero width. A
+// literal, for calling char() would take longer than all the rest.
+const WHITE_SPACE = sql.lit(
+  String.fromCodePoint(
+    9,
+    10,
+    11,
+    12,
+    13,
+    32,
+    133,
+    160,
+    5760,
+    8192,
+    8193,
+    8194,
+    8195,
+    8196,
+    8197,
+    8198,
+    8199,
+    8200,
+    8201,
+    8202,
+    8203,
+    8232,
+    8233,
+    8239,
+    8287,
+    12288,
+    65279,
+  ),
+)
+
+/**
+ * A number as FTS5 wants a rowid: better-sqlite3 binds every number as a REAL, which FTS5 passes over as if there
+ * were no condition.
+ */
+export function rowId(id: number | RawBuilder<number>): RawBuilder<number> {
+  return sql`cast(${id} as integer)`
+}
 
 /** How many tool calls a message makes; broken JSON counts as none. */
 export function toolCalls(): RawBuilder<number> {

@@ -28,3 +28,6 @@ export const TICK_BUDGET_MS = 8
 
 /** A statement that runs longer than this is reported, in milliseconds. */
 export const SLOW_QUERY_MS = 250
+
+/** Segments of the indexes are merged after this many successful writes. */
+export const TIDY_EVERY_N_WRITES = 500

@@ -1,6 +1,6 @@
 import { type Kysely, type Migration, type MigrationResultSet, Migrator, sql } from 'kysely'
 import { NotAStateFileError, StateStoreError, UnsupportedSchemaError } from '../errors.ts'
-import { finishRebuild } from '../search/rebuild.ts'
+import { fillBigrams, finishRebuild, isLarge, remakeWordIndex } from '../search/rebuild.ts'
 import { PROGRESS } from '../search/word-index.ts'
 import {
   checkWordIndex,
@@ -11,6 +11,7 @@ import {
   flawList,
   isFlawed,
   mend,
+  WORD_INDEX_MIGRATION,
 } from './adoption.ts'
 import type { Connection } from './connection.ts'
 import { executedIn, type FileState, type HermesState, inspect } from './inspection.ts'
@@ -100,6 +101,7 @@ export async function migrate(connection: Connection, options: MigrateOptions): 
     await patiently(() => connection.commit(), options.busyTimeout, options.signal)
     if (readShape(connection).has(`column ${PROGRESS}.done`))
       await finishRebuild(connection, await reference(executedIn(inspect(connection))), options)
+    if (readShape(connection).has('column hs_bigrams_state.watermark')) await fillBigrams(connection, options)
     return report
   } catch (error) {
     connection.rollback()
@@ -143,6 +145,9 @@ async function run(
   const results = assertMigrated(await migratorOf(db, MIGRATIONS).migrateTo(target), connection.path)
   report.migrations.push(...results.map(({ migrationName }) => migrationName))
   report.down = results.some(({ direction }) => direction === 'Down')
+  // It leaves the index of a large file empty.
+  if (!report.down && report.migrations.includes(WORD_INDEX_MIGRATION) && isLarge(connection))
+    remakeWordIndex(connection, await reference(executedIn(inspect(connection))), false)
   return report
 }
 
@@ -151,19 +156,18 @@ async function adopt(
   connection: Connection,
   state: HermesState,
   report: MigrationReport,
-  { additions }: MigrateOptions,
+  { additions, target }: MigrateOptions,
 ): Promise<FileState> {
   let flaws: Flaws = await findFlaws(connection, state)
+  const pending = pendingMigrations(state, additions)
+  const remake =
+    !pending.includes(WORD_INDEX_MIGRATION) || (target !== undefined && target < WORD_INDEX_MIGRATION)
   // Only what is being written anyway: with nothing to do, a file of Hermes is not even locked.
-  if (
-    state.executed.length === 0 &&
-    state.version > 0 &&
-    (isFlawed(flaws) || pendingMigrations(state, additions).length > 0)
-  )
+  if (remake && state.executed.length === 0 && state.version > 0 && (isFlawed(flaws) || pending.length > 0))
     flaws = checkWordIndex(connection, flaws)
   if (state.shape.has(`column ${PROGRESS}.done`)) report.mended.push('word index (it was half made)')
   if (!isFlawed(flaws)) return state
-  report.untitled = await mend(connection, state, flaws)
+  report.untitled = await mend(connection, state, flaws, remake)
   report.mended.push(...flawList(flaws))
   report.migrations = HERMES_NAMES.slice(state.version)
   return inspect(connection)

@@ -2,6 +2,8 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import { TransactionMisuseError, TransactionTimeoutError } from '../errors.ts'
 import type { Connection } from './connection.ts'
 import type { Executor } from './executor.ts'
+import { IndexUpkeep } from './index-upkeep.ts'
+import type { IndexCare } from './queue-entries.ts'
 import { toStoreError } from './sqlite-errors.ts'
 
 /**
@@ -11,6 +13,7 @@ import { toStoreError } from './sqlite-errors.ts'
 export class OpenTransaction implements Executor {
   readonly #connection: Connection
   readonly #release: () => void
+  readonly #indexes: IndexCare
   readonly #timer: NodeJS.Timeout | undefined
   #rejectExpired: (error: Error) => void = () => {}
   #lane: Promise<unknown> = Promise.resolve()
@@ -22,8 +25,9 @@ export class OpenTransaction implements Executor {
   })
 
   /** `connection` has begun; `release` lets the next in line go on. */
-  constructor(connection: Connection, release: () => void, limit_ms: number | undefined) {
+  constructor(connection: Connection, release: () => void, limit_ms: number | undefined, indexes: IndexCare) {
     this.#connection = connection
+    this.#indexes = indexes
     this.#release = release
     this.expired.catch(() => {})
     if (limit_ms !== undefined) this.#timer = setTimeout(() => this.#expire(limit_ms), limit_ms).unref()
@@ -38,24 +42,23 @@ export class OpenTransaction implements Executor {
   }
 
   write<T>(body: (connection: Connection) => T): Promise<T> {
-    return this.#next(() => this.#connection.savepoint(() => body(this.#connection)))
+    return this.#next(() => {
+      try {
+        return this.#connection.savepoint(() => body(this.#connection))
+      } catch (error) {
+        if (!this.#connection.inTransaction) {
+          // The transaction is lost; the next one shall not be.
+          new IndexUpkeep(this.#connection, this.#indexes).rescued(error)
+          throw error
+        }
+        if (!this.#indexes.putAside(this.#connection, error)) throw error
+        return this.#connection.savepoint(() => body(this.#connection))
+      }
+    })
   }
 
   writeInSteps<T>(body: (connection: Connection) => Generator<void, T>): Promise<T> {
-    return this.#next(async () => {
-      this.#connection.exec('savepoint steps')
-      try {
-        const result = await this.#run(body(this.#connection))
-        this.#connection.exec('release steps')
-        return result
-      } catch (error) {
-        if (this.isOpen && this.#connection.inTransaction) {
-          this.#connection.exec('rollback to steps')
-          this.#connection.exec('release steps')
-        }
-        throw error
-      }
-    })
+    return this.#next(() => this.#runUndoably(body))
   }
 
   /** Nobody else can write before the transaction ends. */
@@ -87,6 +90,22 @@ export class OpenTransaction implements Executor {
             'The transaction has been rolled back: start another one for further work.',
           ),
       )
+    }
+  }
+
+  async #runUndoably<T>(body: (connection: Connection) => Generator<void, T>): Promise<T> {
+    const connection = this.#connection
+    connection.exec('savepoint steps')
+    try {
+      const result = await this.#run(body(connection))
+      connection.exec('release steps')
+      return result
+    } catch (error) {
+      if (!this.isOpen || !connection.inTransaction) throw error
+      connection.exec('rollback to steps')
+      connection.exec('release steps')
+      if (!this.#indexes.putAside(connection, error)) throw error
+      return this.#runUndoably(body)
     }
   }
 

@@ -1,6 +1,14 @@
 import type { Connection } from './connection.ts'
 import type { OpenTransaction } from './open-transaction.ts'
 
+/** What the line of writes does for the indexes, always inside a transaction. */
+export interface IndexCare {
+  /** Takes out of the way what made a write fail. Returns whether it is worth running the write again. */
+  putAside(connection: Connection, error: unknown): boolean
+  /** Now and then, after many writes. */
+  tidy(connection: Connection): void
+}
+
 /** A write that waits for its turn. */
 export interface Write {
   run(connection: Connection): void

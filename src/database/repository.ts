@@ -1,5 +1,6 @@
 import { UnsupportedSchemaError } from '../errors.ts'
 import type { EventHandler } from '../events.ts'
+import type { IndexHealth } from '../search/index-health.ts'
 import type { Executor } from './executor.ts'
 
 /** What every repository works with. */
@@ -10,8 +11,8 @@ export interface RepositoryContext {
   additions: boolean
   /** Whether the file has a Hermes schema above 6. */
   newer: boolean
-  /** Whether searches may rely on the word index. */
-  wordIndex: boolean
+  /** Which indexes of the file can be relied on. */
+  indexes: IndexHealth
 }
 
 /**

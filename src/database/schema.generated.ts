@@ -9,6 +9,26 @@ export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
   ? ColumnType<S, I | undefined, U>
   : ColumnType<T, T | undefined, T>;
 
+export interface HsBigrams {
+  text: string | null;
+}
+
+export interface HsBigramsPending {
+  message_id: Generated<number | null>;
+}
+
+export interface HsBigramsState {
+  id: Generated<number | null>;
+  watermark: number;
+}
+
+export interface HsMessageText {
+  content: string | null;
+  id: number | null;
+  tool_calls: string | null;
+  tool_name: string | null;
+}
+
 export interface HsSessionActivity {
   is_root: number;
   last_active: number;
@@ -39,6 +59,8 @@ export interface Messages {
 
 export interface MessagesFts {
   content: string | null;
+  tool_calls: string | null;
+  tool_name: string | null;
 }
 
 export interface SchemaVersion {
@@ -75,6 +97,10 @@ export interface Sessions {
 }
 
 export interface DB {
+  hs_bigrams: HsBigrams;
+  hs_bigrams_pending: HsBigramsPending;
+  hs_bigrams_state: HsBigramsState;
+  hs_message_text: HsMessageText;
   hs_session_activity: HsSessionActivity;
   hs_structured_content: HsStructuredContent;
   messages: Messages;

@@ -30,9 +30,11 @@ export type MessagesTable = Refine<
   }
 >
 
-/** The word index: `content` of `messages`, and the columns that FTS5 hides. */
+/** The word index: the searched texts of `messages`, and the columns that FTS5 hides. */
 export interface MessagesFtsTable {
-  content: string
+  content: string | null
+  tool_name: string | null
+  tool_calls: string | null
   rowid: number
   /** bm25: the smaller, the better. */
   rank: number
@@ -66,8 +68,8 @@ export type StateDatabase = Refine<
   }
 >
 
-/** What queries read from, over a file of any schema: see views.ts. */
-export interface ReadDatabase extends StateDatabase {
+/** What queries read from: the tables, and views over a file of any schema, see views.ts. */
+export interface ReadDatabase extends StateDatabase, Pick<DB, 'hs_bigrams_state' | 'hs_bigrams_pending'> {
   all_messages: MessagesTable & { inactive: Inactive | null }
   /** Without those that Hermes has taken back or summarised away. */
   live_messages: MessagesTable & { inactive: Inactive | null }

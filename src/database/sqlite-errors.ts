@@ -17,6 +17,15 @@ export function isBusy(error: unknown): boolean {
   return sqliteCode(error)?.startsWith('SQLITE_BUSY') ?? false
 }
 
+/** Whether SQLite found an index of FTS5 damaged, and not the file: from any statement that writes messages. */
+export function isIndexDamage(error: unknown): boolean {
+  const code = sqliteCode(error)
+  // The others are how it speaks of an index that has lost its settings, a part, or all.
+  const GONE =
+    /invalid fts5 file format|vtable constructor failed|no such table: (main\.)?(messages_fts|hs_bigrams)\b/
+  return code === 'SQLITE_CORRUPT_VTAB' || (error instanceof Error && GONE.test(error.message))
+}
+
 /**
  * Whether an index of FTS5 failed, and not the file: a damaged one, one without a part, one with a tokenizer that
  * this process lacks. Only for statements that are right in themselves.

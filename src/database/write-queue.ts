@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import {
+  DamagedFileError,
   ReadonlyStoreError,
   StateStoreBusyError,
   StateStoreClosedError,
@@ -10,9 +11,10 @@ import { Checkpoints } from './checkpoints.ts'
 import type { Connection } from './connection.ts'
 import type { Executor } from './executor.ts'
 import { flushAtExit } from './exit.ts'
+import { IndexUpkeep } from './index-upkeep.ts'
 import { TICK_BUDGET_MS } from './limits.ts'
 import { OpenTransaction } from './open-transaction.ts'
-import { isWrite, type Turn, type Write } from './queue-entries.ts'
+import { type IndexCare, isWrite, type Turn, type Write } from './queue-entries.ts'
 import { isBusy, toStoreError } from './sqlite-errors.ts'
 import { enterScope, isInside, reservedTurn, withReserved } from './transaction-scope.ts'
 import { patiently, retryDelay } from './waiting.ts'
@@ -26,6 +28,8 @@ export class WriteQueue implements Executor {
   readonly #connection: Connection
   readonly #busyTimeout: number
   readonly #events: EventHandler
+  readonly #indexes: IndexCare
+  readonly #upkeep: IndexUpkeep
   readonly #waiting: (Write | Turn)[] = []
   readonly #waitingReads: (() => void)[] = []
   readonly #checkpoints: Checkpoints
@@ -40,8 +44,10 @@ export class WriteQueue implements Executor {
   /** How many writes at the head ran well in a transaction that another one's failure undid. */
   #again = 0
 
-  constructor(connection: Connection, busyTimeout: number, events: EventHandler) {
+  constructor(connection: Connection, busyTimeout: number, events: EventHandler, indexes: IndexCare) {
     this.#connection = connection
+    this.#indexes = indexes
+    this.#upkeep = new IndexUpkeep(connection, indexes)
     this.#busyTimeout = busyTimeout
     this.#events = events
     this.#checkpoints = new Checkpoints(connection, events)
@@ -94,8 +100,11 @@ export class WriteQueue implements Executor {
       const result = await transaction.writeAlone(body)
       await this.commit(transaction)
       return result
-    } finally {
+    } catch (error) {
       transaction.rollback()
+      if (error instanceof DamagedFileError && this.#upkeep.rescued(error.cause))
+        return this.writeInSteps(body)
+      throw error
     }
   }
 
@@ -233,7 +242,7 @@ export class WriteQueue implements Executor {
     const turn = this.#waiting.shift() as Turn
     this.#turn = turn
     await new Promise<void>((release) => {
-      this.#transaction = new OpenTransaction(this.#connection, release, turn.limit_ms)
+      this.#transaction = new OpenTransaction(this.#connection, release, turn.limit_ms, this.#indexes)
       turn.resolve(this.#transaction)
     })
     this.#transaction = undefined
@@ -252,7 +261,9 @@ export class WriteQueue implements Executor {
           (error) => this.#refuse(done, error),
         )
     } catch (error) {
-      this.#refuse(done, error)
+      // An index writes what it has when the transaction ends.
+      if (this.#upkeep.rescued(error)) this.#waiting.unshift(...done)
+      else this.#refuse(done, error)
     }
     return undefined
   }
@@ -260,6 +271,7 @@ export class WriteQueue implements Executor {
   #committed(done: Write[]): void {
     for (const write of done) write.settle()
     this.#checkpoints.afterWrites(done.length)
+    this.#upkeep.afterWrites(done.length)
   }
 
   #refuse(done: Write[], error: unknown): void {
@@ -287,6 +299,10 @@ export class WriteQueue implements Executor {
         done.push(write)
       } catch (error) {
         connection.rollback()
+        if (this.#upkeep.rescued(error)) {
+          waiting.unshift(...done, write)
+          return []
+        }
         write.reject(toStoreError(error, connection.path))
         waiting.unshift(...done)
         this.#again = done.length

@@ -3,6 +3,8 @@ import type { Connection } from '../database/connection.ts'
 import { build, fixedQuery, fixedRows, type Param } from '../database/fixed-query.ts'
 import { SessionEndedError, SessionNotFoundError } from '../errors.ts'
 import type { EventHandler } from '../events.ts'
+import { indexAppended } from '../search/bigram-index.ts'
+import type { IndexHealth } from '../search/index-health.ts'
 import { tipOf } from '../sessions/tip.ts'
 import type { CheckedMessage, MessageValues } from './message-values.ts'
 
@@ -71,7 +73,11 @@ export function addToCounters(
 }
 
 /** Inserts up to {@link ROWS_AT_ONCE} messages and returns their ids. */
-export function insert(connection: Connection, messages: readonly CheckedMessage[]): number[] {
+export function insert(
+  connection: Connection,
+  messages: readonly CheckedMessage[],
+  indexes: IndexHealth,
+): number[] {
   const rows = messages.map(({ values }) => values)
   // AUTOINCREMENT gives each row of a statement the id after the one before it.
   const last = Number(connection.run(insertMessages(rows.length), rows).lastInsertRowid)
@@ -79,6 +85,7 @@ export function insert(connection: Connection, messages: readonly CheckedMessage
   for (const [index, { structured }] of messages.entries())
     if (structured !== null)
       connection.run(insertStructured, { message_id: ids[index]!, content: structured })
+  if (indexes.bigrams) indexAppended(connection, ids, rows)
   return ids
 }
 

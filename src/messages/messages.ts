@@ -3,6 +3,7 @@ import type { Connection } from '../database/connection.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import { assertOwnSchema, type RepositoryContext } from '../database/repository.ts'
 import { SessionNotFoundError } from '../errors.ts'
+import type { IndexHealth } from '../search/index-health.ts'
 import { type Appended, addToCounters, appended, insert, ROWS_AT_ONCE, reportAppended } from './append.ts'
 import { mergeUserTurns, toConversationMessage } from './conversation.ts'
 import type { ConversationMessage, Message, NewMessage } from './message-types.ts'
@@ -91,11 +92,11 @@ export class MessageRepository {
    */
   async append(sessionId: string, message: NewMessage, options: AppendOptions = {}): Promise<number> {
     checkId(sessionId, 'sessionId')
-    const { executor, events, additions } = this.#context
+    const { executor, events, additions, indexes } = this.#context
     const checked = checkMessage(sessionId, message, 'message', additions)
     const requireOpen = options.requireOpen ?? false
     const stored = await executor.write((connection) =>
-      atOnce(insertAll(connection, sessionId, [checked], requireOpen)),
+      atOnce(insertAll(connection, sessionId, [checked], requireOpen, indexes)),
     )
     reportAppended(sessionId, [checked], stored, events)
     return stored.ids[0]!
@@ -112,11 +113,15 @@ export class MessageRepository {
     options: AppendOptions = {},
   ): Promise<number[]> {
     const checked = this.#check(sessionId, messages)
-    const { executor, events } = this.#context
+    const { executor, events, indexes } = this.#context
     const requireOpen = options.requireOpen ?? false
     const stored = await (checked.length <= STEP
-      ? executor.write((connection) => atOnce(insertAll(connection, sessionId, checked, requireOpen)))
-      : executor.writeInSteps((connection) => insertAll(connection, sessionId, checked, requireOpen)))
+      ? executor.write((connection) =>
+          atOnce(insertAll(connection, sessionId, checked, requireOpen, indexes)),
+        )
+      : executor.writeInSteps((connection) =>
+          insertAll(connection, sessionId, checked, requireOpen, indexes),
+        ))
     reportAppended(sessionId, checked, stored, events)
     return stored.ids
   }
@@ -129,10 +134,10 @@ export class MessageRepository {
   async replaceAll(sessionId: string, messages: readonly NewMessage[]): Promise<number[]> {
     assertOwnSchema(this.#context, 'messages.replaceAll()')
     const checked = this.#check(sessionId, messages)
-    const { executor, events } = this.#context
+    const { executor, events, indexes } = this.#context
     const stored = await executor.writeInSteps(function* (connection) {
       yield* deleteAll(connection, sessionId)
-      return yield* insertAll(connection, sessionId, checked, false)
+      return yield* insertAll(connection, sessionId, checked, false, indexes)
     })
     reportAppended(sessionId, checked, stored, events)
     return stored.ids
@@ -234,12 +239,13 @@ function* insertAll(
   sessionId: string,
   messages: CheckedMessage[],
   requireOpen: boolean,
+  indexes: IndexHealth,
 ): Generator<void, Appended> {
   const session = addToCounters(connection, sessionId, messages, requireOpen)
   const ids: number[] = []
   while (ids.length < messages.length) {
     if (ids.length > 0 && ids.length % STEP === 0) yield
-    ids.push(...insert(connection, messages.slice(ids.length, ids.length + ROWS_AT_ONCE)))
+    ids.push(...insert(connection, messages.slice(ids.length, ids.length + ROWS_AT_ONCE), indexes))
   }
   return appended(connection, sessionId, session, ids)
 }

@@ -64,6 +64,19 @@ export function wantedTerms(tree: QueryTree): Term[] {
   return tree.kind === 'not' ? wantedTerms(tree.keep) : tree.items.flatMap(wantedTerms)
 }
 
+/** The tree that is content with one of the terms. */
+export function anyOf(tree: QueryTree): QueryTree {
+  return { kind: 'or', items: wantedTerms(tree) }
+}
+
+/** Whether a query has a word that may be an operator. */
+export function hasOperators(query: string): boolean {
+  return query
+    .slice(0, MAX_LENGTH)
+    .split(/\s+/)
+    .some((word) => OPERATORS.has(word))
+}
+
 /** Whether the word index alone can answer the query. */
 export function isIndexed(tree: QueryTree): boolean {
   if (tree.kind === 'term') return tree.indexed

@@ -5,6 +5,7 @@ import type { Reference } from '../database/reference.ts'
 import { normalised, readShape, type Shape, select } from '../database/shape.ts'
 import { isIndexFailure } from '../database/sqlite-errors.ts'
 import { patiently } from '../database/waiting.ts'
+import { catchUp } from './bigram-index.ts'
 import { INDEX_TRIGGERS, NEW_INDEX, PROGRESS, WORD_INDEX } from './word-index.ts'
 
 /** Up to so many messages the index is made anew in one transaction. */
@@ -18,6 +19,8 @@ const STEP = 250
 
 /** The tables that FTS5 keeps an index in, by the ends of their names. */
 const INSIDE = ['data', 'idx', 'content', 'docsize', 'config']
+
+const BIGRAMS = 'hs_bigrams'
 
 /**
  * Checks an index against the messages, word by word. Only inside a transaction. It takes as long as making the
@@ -57,6 +60,14 @@ export function remakeWordIndex(connection: Connection, { ddl }: Reference, usab
   for (const trigger of INDEX_TRIGGERS) connection.exec(gated(renamed(part(ddl, `trigger ${trigger}`))))
 }
 
+interface ChunkOptions {
+  busyTimeout: number
+  signal?: AbortSignal
+}
+
+/** Work for one transaction, in steps: the event loop gets its turn at every `yield`. Returns whether it was the last. */
+type Chunk = Generator<void, boolean>
+
 /**
  * Why a half-made index cannot be finished, as the end of a sentence about it; null where it can, or where there is
  * none.
@@ -87,19 +98,35 @@ function isReadable(connection: Connection): boolean {
 }
 
 /**
- * Finishes what {@link remakeWordIndex} began, here or in a process that died: every chunk is a transaction of its
- * own, and others write in between. Several processes may do it at once.
+ * Finishes what {@link remakeWordIndex} began, here or in a process that died. Several processes may do it at once.
  */
 export async function finishRebuild(
   connection: Connection,
   reference: Reference,
-  { busyTimeout, signal }: { busyTimeout: number; signal?: AbortSignal },
+  options: ChunkOptions,
+): Promise<void> {
+  await inChunks(connection, options, () => addToWordIndex(connection, reference))
+}
+
+/** Fills a new index of scripts without spaces. What is left when a process dies, the next search adds. */
+export async function fillBigrams(connection: Connection, options: ChunkOptions): Promise<void> {
+  await inChunks(connection, options, () => addToBigrams(connection))
+}
+
+/** Work in many transactions: others write in between. */
+async function inChunks(
+  connection: Connection,
+  { busyTimeout, signal }: ChunkOptions,
+  chunk: () => Chunk,
 ): Promise<void> {
   for (let finished = false; !finished; ) {
     await patiently(() => connection.begin(), busyTimeout, signal)
     const started = performance.now()
     try {
-      finished = await addChunk(connection, reference)
+      const steps = chunk()
+      let step = steps.next()
+      for (; !step.done; step = steps.next()) await nextTick()
+      finished = step.value
       connection.commit()
     } catch (error) {
       connection.rollback()
@@ -110,13 +137,22 @@ export async function finishRebuild(
   }
 }
 
-/** Adds the next messages to the new index, or puts it in place when there are none. Returns whether that is done. */
-async function addChunk(connection: Connection, reference: Reference): Promise<boolean> {
+/** Adds the next messages to the index of scripts without spaces. */
+export function* addToBigrams(connection: Connection): Chunk {
+  for (let added = 0; added < CHUNK; added += STEP) {
+    if (catchUp(connection, STEP)) return true
+    yield
+  }
+  return false
+}
+
+/** Adds the next messages to the new word index, or puts it in place when there are none. */
+export function* addToWordIndex(connection: Connection, reference: Reference): Chunk {
   // Another process may have finished it.
   if (!readShape(connection).has(`column ${PROGRESS}.done`)) return true
   const { columns, source } = describe(part(reference.ddl, `table ${WORD_INDEX}`))
   for (let added = 0; added < CHUNK; added += STEP) {
-    if (added > 0) await nextTick()
+    if (added > 0) yield
     const next = `select id from ${source} where id > (select done from ${PROGRESS}) order by id limit ${STEP}`
     const [row] = select<{ last: number | null }>(
       connection,
@@ -144,8 +180,21 @@ function putInPlace(connection: Connection, { ddl }: Reference): void {
   for (const trigger of INDEX_TRIGGERS) connection.exec(part(ddl, `trigger ${trigger}`))
 }
 
+/** Makes the index of scripts without spaces anew, empty. Only inside a transaction. */
+export function remakeBigrams(connection: Connection, { ddl, tables }: Reference): void {
+  dropIndex(connection, BIGRAMS)
+  connection.exec(part(ddl, `table ${BIGRAMS}`))
+  for (const table of [`${BIGRAMS}_state`, `${BIGRAMS}_pending`]) {
+    connection.exec(`drop table if exists ${table}`)
+    connection.exec(part(tables, table))
+  }
+  connection.exec(`insert into ${BIGRAMS}_state (id, watermark) values (1, 0)`)
+  for (const event of ['insert', 'delete', 'update'])
+    connection.exec(part(ddl, `trigger ${BIGRAMS}_${event}`))
+}
+
 /** Drops an index with its triggers, also one that SQLite cannot open. */
-function dropIndex(connection: Connection, index: string): void {
+export function dropIndex(connection: Connection, index: string): void {
   for (const event of ['insert', 'delete', 'update'])
     connection.exec(`drop trigger if exists ${index}_${event}`)
   try {
@@ -163,7 +212,7 @@ export function isLarge(connection: Connection): boolean {
   return row !== undefined
 }
 
-function part(ddl: Reference['ddl'], key: string): string {
+function part(ddl: ReadonlyMap<string, string>, key: string): string {
   const statement = ddl.get(key)
   if (statement === undefined) throw new Error(`No migration makes the ${key}.`)
   return statement

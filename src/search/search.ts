@@ -1,42 +1,57 @@
-import { type RawBuilder, type SqlBool, sql } from 'kysely'
-import { checkCount, checkText, checkTextList } from '../arguments.ts'
-import { text } from '../database/cells.ts'
-import type { Connection } from '../database/connection.ts'
-import { headOfContent, isOneOf } from '../database/filters.ts'
-import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
+import { checkCount, checkObject, checkText } from '../arguments.ts'
 import type { RepositoryContext } from '../database/repository.ts'
-import { isIndexFailure } from '../database/sqlite-errors.ts'
-import { visibleStored } from '../messages/structured-content.ts'
-import { containsText } from './contains.ts'
-import { isIndexed, parseQuery, type QueryTree, renderFts5, wantedTerms } from './query.ts'
-import type { ContextMessage, SearchHit, SearchOptions } from './search-types.ts'
-import { substringSnippet } from './snippet.ts'
-import { wordIndexUnused } from './word-index.ts'
+import { StateStoreBusyError, StateStoreError } from '../errors.ts'
+import { readMessage, readPage } from '../messages/read.ts'
+import { catchUp, isBehind } from './bigram-index.ts'
+import { containsCjk } from './characters.ts'
+import { checkFilters, type Filters } from './filters.ts'
+import { toHit } from './hits.ts'
+import { findNewest, type HitRow } from './newest.ts'
+import {
+  anyOf,
+  hasOperators,
+  isIndexed,
+  parseQuery,
+  type QueryTree,
+  renderFts5,
+  wantedTerms,
+} from './query.ts'
+import { findRanked } from './ranked.ts'
+import type {
+  AroundOptions,
+  SearchHit,
+  SearchOptions,
+  SearchSessionsOptions,
+  SessionHit,
+  Surroundings,
+} from './search-types.ts'
+import { findSessions } from './sessions.ts'
 
-const CONTEXT_LENGTH = 200
+/** Messages of others that one transaction adds to the index of scripts without spaces. */
+const CATCH_UP = 500
 
-interface Filters {
-  sources: readonly string[] | undefined
-  excludeSources: readonly string[] | undefined
-  roles: readonly string[] | undefined
+/** Whether there is any hit at all. */
+const FIRST = { offset: 0, limit: 1, after: undefined }
+
+interface CheckedOptions {
+  filters: Filters
+  /** Whether the query says how its terms belong together. */
+  operators: boolean
   limit: number
   offset: number
+  after: SearchHit | undefined
+  context: number
+  newest: boolean
+  exact: boolean
+  scan: boolean
+  marks: readonly [string, string]
+  signal: AbortSignal | undefined
 }
 
-const neighbours = (direction: 'before' | 'after') =>
-  fixedQuery((param: Param<{ session_id: string; id: number; limit: number }>) =>
-    build
-      .selectFrom('all_messages as messages')
-      .select(['id', 'role', headOfContent(CONTEXT_LENGTH).as('content')])
-      .where('inactive', 'is not', 'undone')
-      .where('session_id', '=', param('session_id'))
-      .where('id', direction === 'before' ? '<=' : '>', param('id'))
-      .orderBy('id', direction === 'before' ? 'desc' : 'asc')
-      .limit(param('limit')),
-  )
-
-const upToHit = neighbours('before')
-const afterHit = neighbours('after')
+/** What a way of searching found. */
+interface Found extends Pick<SearchHit, 'route' | 'matched' | 'partial'> {
+  rows: HitRow[]
+}
 
 /** Search over all messages: `store.search`, and `tx.search` inside a transaction. */
 export class SearchRepository {
@@ -48,110 +63,212 @@ export class SearchRepository {
   }
 
   /**
-   * Finds messages by what was said. Terms are ANDed; `"a phrase"`, `OR`, `NOT` and `prefix*` mean what they
-   * say; every other character is text. Nothing a user types is a syntax error.
+   * Finds messages by what was said, in any language. Terms are ANDed; `"a phrase"`, `OR`, `NOT` and `prefix*` mean
+   * what they say; every other character is text. Nothing a user types is a syntax error.
    *
+   * @throws TypeError for options that are not valid, and the reason of `signal`.
    * @example
    * await store.search.messages('docker OR podman', { sources: ['cli'], limit: 5 })
    */
   async messages(query: string, options: SearchOptions = {}): Promise<SearchHit[]> {
+    return this.#messages(query, options, undefined)
+  }
+
+  async #messages(
+    query: string,
+    options: SearchOptions,
+    excludeSessions: readonly string[] | undefined,
+  ): Promise<SearchHit[]> {
     const tree = parseQuery(checkText(query, 'query'))
-    const filters: Filters = {
-      sources: checkTextList(options.sources, 'sources'),
-      excludeSources: checkTextList(options.excludeSources, 'excludeSources'),
-      roles: checkTextList(options.roles, 'roles'),
-      limit: checkCount(options.limit ?? 20, 'limit'),
-      offset: checkCount(options.offset ?? 0, 'offset'),
-    }
-    const context = checkCount(options.context ?? 1, 'context')
+    const checked = { ...checkOptions(options), operators: hasOperators(query) }
+    checked.filters.excludeSessions = excludeSessions
     if (tree === undefined) return []
-    const { executor } = this.#context
+    checked.signal?.throwIfAborted()
+    const { rows, ...how } = await this.#find(tree, checked)
+    const { context, marks, scan: whole } = checked
+    const show = { ...how, terms: wantedTerms(tree), asWords: how.route === 'words', whole, context, marks }
+    return this.#context.executor.read((connection) => rows.map((row) => toHit(connection, row, show)))
+  }
+
+  /**
+   * Finds sessions, one row each: first those whose id begins with the query, then by title, then by their best
+   * message.
+   *
+   * @example
+   * const [session] = await store.search.sessions('docker build')
+   * console.log(session?.title, session?.hit?.snippet)
+   */
+  async sessions(query: string, options: SearchSessionsOptions = {}): Promise<SessionHit[]> {
+    const tree = parseQuery(checkText(query, 'query'))
+    const { limit = 20, ...filters } = options
+    checkCount(limit, 'limit')
+    checkOptions(filters)
+    if (tree === undefined || limit === 0) return []
+    return findSessions(this.#context, query, tree, limit, filters, (excludeSessions) =>
+      this.#messages(query, { ...filters, limit: 100 }, excludeSessions),
+    )
+  }
+
+  /**
+   * A message with its neighbours in the session and the ends of that session, to read on from a hit. null where
+   * there is no such message.
+   */
+  async around(messageId: number, options: AroundOptions = {}): Promise<Surroundings | null> {
+    const id = checkCount(messageId, 'messageId')
+    const before = checkCount(options.before ?? 10, 'before')
+    const after = checkCount(options.after ?? 10, 'after')
+    const ends = checkCount(options.ends ?? 2, 'ends')
+    const { executor, events } = this.#context
     return executor.read((connection) => {
-      const hits = this.#byWords(connection, tree, filters) ?? bySubstring(connection, tree, filters)
-      return hits.map((hit) => ({ ...hit, context: contextOf(connection, hit, context) }))
+      const message = readMessage(connection, id, events)
+      if (!message) return null
+      const { session_id } = message
+      const page = (from: 'start' | 'end', range: { after?: number; before?: number; limit: number }) =>
+        readPage(
+          connection,
+          { session_id, after: 0, before: Number.MAX_SAFE_INTEGER, ...range },
+          { from, includeInactive: false },
+          events,
+        )
+      const messages = [
+        ...page('end', { before: id, limit: before }),
+        message,
+        ...page('start', { after: id, limit: after }),
+      ]
+      const [oldest, newest] = [messages[0] ?? message, messages.at(-1) ?? message]
+      return {
+        session_id,
+        messages,
+        first: page('start', { before: oldest.id, limit: ends }),
+        last: page('end', { after: newest.id, limit: ends }),
+      }
     })
   }
 
-  /** What the word index finds; undefined where it cannot be asked. */
-  #byWords(connection: Connection, tree: QueryTree, filters: Filters): Hit[] | undefined {
-    const { wordIndex, events } = this.#context
-    if (!wordIndex || !isIndexed(tree)) return undefined
+  /** Searches again without the indexes where one of them fails: a damaged one must not hide what is there. */
+  async #find(tree: QueryTree, options: CheckedOptions): Promise<Found> {
+    const { executor, indexes } = this.#context
+    await executor.read((connection) => indexes.refresh(connection))
     try {
-      return byWords(connection, tree, filters)
+      return await this.#inTurn(tree, options)
     } catch (error) {
-      if (!isIndexFailure(error)) throw error
-      const reason = `is damaged (${error instanceof Error ? error.message : String(error)})`
-      events(wordIndexUnused(connection.path, reason))
-      return undefined
+      const cause = error instanceof StateStoreError ? error.cause : error
+      if (!(await executor.read((connection) => indexes.mistrust(connection, cause)))) throw error
+      await this.#putAside(cause)
+      return this.#inTurn(tree, options)
+    }
+  }
+
+  /** Has the next opening make a damaged index anew, where this store may write. */
+  async #putAside(cause: unknown): Promise<void> {
+    const { executor, indexes } = this.#context
+    try {
+      if (await executor.read((connection) => connection.readonly)) return
+      await executor.write((connection) => indexes.putAside(connection, cause))
+    } catch (error) {
+      // The search goes on without it.
+      if (!(error instanceof StateStoreBusyError)) throw error
+    }
+  }
+
+  /** Each way in turn, until one finds something; the page after a hit is found the way that hit was. */
+  async #inTurn(tree: QueryTree, options: CheckedOptions): Promise<Found> {
+    const { after, offset, scan } = options
+    if (scan) return this.#bySubstring(tree, options)
+    if (after?.matched === 'any') return this.#byWords(anyOf(tree), options, 'any')
+    if (!isIndexed(tree)) return this.#byRow(tree, options)
+    if (!this.#context.indexes.words || after?.route === 'substring') return this.#bySubstring(tree, options)
+    const words = await this.#byWords(tree, options, 'all')
+    if (words.rows.length > 0 || after) return words
+    // A page behind the last hit is no reason to look elsewhere.
+    if (offset > 0 && (await this.#byWords(tree, { ...options, ...FIRST }, 'all')).rows.length > 0)
+      return words
+    const substring = await this.#bySubstring(tree, options)
+    const severalWords =
+      !options.operators && tree.kind === 'and' && tree.items.every(({ kind }) => kind === 'term')
+    if (substring.rows.length > 0 || !severalWords) return substring
+    if (offset > 0 && (await this.#bySubstring(tree, { ...options, ...FIRST })).rows.length > 0)
+      return substring
+    return this.#byWords(anyOf(tree), options, 'any')
+  }
+
+  async #byWords(tree: QueryTree, options: CheckedOptions, matched: 'all' | 'any'): Promise<Found> {
+    const { filters, offset, limit, exact, after, newest } = options
+    const how = { route: 'words', matched } as const
+    if (newest) return { ...how, rows: await this.#newest(tree, options, 'indexed'), partial: false }
+    const page = { filters, after: after?.id, offset, limit, exact }
+    const found = await this.#context.executor.read((connection) =>
+      findRanked(connection, renderFts5(tree), page),
+    )
+    return { ...how, ...found }
+  }
+
+  /** Queries with a script without spaces, or with a sign that is no word. */
+  async #byRow(tree: QueryTree, options: CheckedOptions): Promise<Found> {
+    await this.#catchUp()
+    const rows = await this.#newest(tree, options, 'indexed')
+    const hasWord = wantedTerms(tree).some(({ indexed }) => indexed)
+    if (
+      rows.length === 0 &&
+      hasWord &&
+      (await this.#newest(tree, { ...options, ...FIRST }, 'indexed')).length === 0
+    )
+      return this.#bySubstring(tree, options)
+    const unsegmented =
+      this.#context.indexes.bigrams && wantedTerms(tree).some(({ text }) => containsCjk(text))
+    return { rows, route: unsegmented ? 'unsegmented' : 'substring', matched: 'all', partial: false }
+  }
+
+  async #bySubstring(tree: QueryTree, options: CheckedOptions): Promise<Found> {
+    const rows = await this.#newest(tree, options, 'substring')
+    return { rows, route: 'substring', matched: 'all', partial: false }
+  }
+
+  #newest(tree: QueryTree, options: CheckedOptions, words: 'indexed' | 'substring'): Promise<HitRow[]> {
+    const { filters, after, offset, limit, scan: whole, signal } = options
+    const walk = {
+      filters,
+      indexes: this.#context.indexes,
+      words,
+      whole,
+      before: after?.id,
+      offset,
+      limit,
+      signal,
+    }
+    return findNewest(this.#context.executor, tree, walk)
+  }
+
+  /** Indexes what other programs have written since. */
+  async #catchUp(): Promise<void> {
+    const { executor, additions } = this.#context
+    if (!additions || !this.#context.indexes.bigrams) return
+    try {
+      if (!(await executor.read((connection) => !connection.readonly && isBehind(connection)))) return
+      while (!(await executor.write((connection) => catchUp(connection, CATCH_UP))));
+    } catch (error) {
+      // What is not indexed yet is looked at one by one.
+      if (!(error instanceof StateStoreBusyError)) throw error
     }
   }
 }
 
-type Hit = Omit<SearchHit, 'context'>
-
-function byWords(connection: Connection, tree: QueryTree, filters: Filters): Hit[] {
-  const query = filtered(filters)
-    .innerJoin('messages_fts', 'messages_fts.rowid', 'messages.id')
-    .where('messages_fts.messages_fts', 'match', renderFts5(tree))
-    .select(sql<string>`snippet(messages_fts, -1, '>>>', '<<<', '...', 40)`.as('snippet'))
-    .orderBy('messages_fts.rank')
-    .orderBy('messages.id', 'desc')
-  return connection
-    .execute(query.compile())
-    .rows.map((row) => ({ ...row, snippet: text(row.snippet) ?? '', route: 'words' }))
-}
-
-function bySubstring(connection: Connection, tree: QueryTree, filters: Filters): Hit[] {
-  const query = filtered(filters)
-    .where(condition(tree))
-    .select('messages.content')
-    .orderBy('messages.id', 'desc')
-  const terms = wantedTerms(tree).map((term) => term.text)
-  return connection.execute(query.compile()).rows.map(({ content, ...row }) => ({
-    ...row,
-    snippet: substringSnippet(visibleStored(text(content) ?? ''), terms),
-    route: 'substring',
-  }))
-}
-
-function filtered({ sources, excludeSources, roles, limit, offset }: Filters) {
-  return build
-    .selectFrom('all_messages as messages')
-    .where('messages.inactive', 'is not', 'undone')
-    .innerJoin('sessions', 'sessions.id', 'messages.session_id')
-    .select([
-      'messages.id',
-      'messages.session_id',
-      'messages.role',
-      'messages.timestamp',
-      'messages.tool_name',
-      'sessions.source',
-      'sessions.model',
-      'sessions.started_at as session_started',
-    ])
-    .$if(sources !== undefined, (query) => query.where(isOneOf('sessions.source', sources ?? [])))
-    .$if(excludeSources !== undefined, (query) =>
-      query.where((eb) => eb.not(isOneOf('sessions.source', excludeSources ?? []))),
-    )
-    .$if(roles !== undefined, (query) => query.where(isOneOf('messages.role', roles ?? [])))
-    .limit(limit)
-    .offset(offset)
-}
-
-function condition(tree: QueryTree): RawBuilder<SqlBool> {
-  if (tree.kind === 'term') return containsText(tree.text)
-  if (tree.kind === 'not') return sql`(${condition(tree.keep)} and not ${condition(tree.drop)})`
-  return sql`(${sql.join(tree.items.map(condition), tree.kind === 'and' ? sql` and ` : sql` or `)})`
-}
-
-function contextOf(connection: Connection, { session_id, id }: Hit, size: number): ContextMessage[] {
-  const before = connection.all(upToHit, { session_id, id, limit: size + 1 }).reverse()
-  const after = connection.all(afterHit, { session_id, id, limit: size })
-  return [...before, ...after].map((row) => ({
-    id: row.id,
-    role: row.role,
-    content: Array.from(visibleStored(text(row.content) ?? ''))
-      .slice(0, CONTEXT_LENGTH)
-      .join(''),
-  }))
+function checkOptions(options: SearchOptions): Omit<CheckedOptions, 'operators'> {
+  const { after, orderBy = 'rank', marks = ['>>>', '<<<'] } = options
+  if (orderBy !== 'rank' && orderBy !== 'newest') throw new TypeError("orderBy must be 'rank' or 'newest'.")
+  if (!Array.isArray(marks) || marks.length !== 2) throw new TypeError('marks must be an array of two texts.')
+  for (const mark of marks) checkText(mark, 'marks')
+  if (after !== undefined) checkCount(checkObject(after, 'after').id, 'after.id')
+  return {
+    filters: checkFilters(options),
+    limit: checkCount(options.limit === undefined ? 20 : options.limit, 'limit'),
+    offset: checkCount(options.offset === undefined ? 0 : options.offset, 'offset'),
+    after,
+    context: checkCount(options.context === undefined ? 1 : options.context, 'context'),
+    newest: orderBy === 'newest',
+    exact: options.exact ?? false,
+    scan: options.scan ?? false,
+    marks: [marks[0], marks[1]],
+    signal: options.signal,
+  }
 }

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
+import { rowId } from '../database/filters.ts'
 import { type Shape, select } from '../database/shape.ts'
 import { isIndexFailure } from '../database/sqlite-errors.ts'
 import type { StateStoreEvent } from '../events.ts'
@@ -23,6 +24,9 @@ export const WORD_INDEX = 'messages_fts'
 /** The index that is made beside it, and how far that has come: see rebuild.ts. */
 export const NEW_INDEX = 'hs_words'
 export const PROGRESS = 'hs_words_progress'
+
+/** What an index without a text of its own reads: Hermes's table and view, and the view of migration 010. */
+const SOURCES = ['messages', `${WORD_INDEX}_src`, 'hs_message_text']
 
 export const INDEX_TRIGGERS = ['insert', 'delete', 'update'].map((event) => `${WORD_INDEX}_${event}`)
 
@@ -57,7 +61,7 @@ function layoutOf(definition: string): WordIndex['layout'] {
     ?.slice('content='.length)
     .replaceAll("'", '')
   if (source === undefined) return /using fts5\(/.test(definition) ? 'copy' : 'unknown'
-  return source === 'messages' || source === `${WORD_INDEX}_src` ? 'external' : 'unknown'
+  return source !== undefined && SOURCES.includes(source) ? 'external' : 'unknown'
 }
 
 /** Whether the triggers do what an index of this layout needs: see MIG-08 for a file in which they do not. */
@@ -131,7 +135,7 @@ function findsSample(connection: Connection, order: 'asc' | 'desc'): boolean {
   if (!sample || !word) return true
   const found = select(
     connection,
-    sql`select 1 from messages_fts where messages_fts match ${`"${word}"`} and rowid = cast(${sample.id} as integer)`,
+    sql`select 1 from messages_fts where messages_fts match ${`"${word}"`} and rowid = ${rowId(sample.id)}`,
   )
   return found.length > 0
 }

@@ -27,10 +27,10 @@ export function matchingIds(connection: Connection, prefix: string, limit: numbe
 
 /** The first text behind all that begin with a prefix: SQLite compares text by code point. */
 function following(prefix: string): string {
-  const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0)
-  while (points.at(-1) === 0x10ffff) points.pop()
-  const last = points.pop()
+  const points = Array.from(prefix)
+  while (points.at(-1) === '\u{10ffff}') points.pop()
+  const last = points.pop()?.codePointAt(0)
   // Only a prefix of nothing but the last of all characters has nothing behind it.
   if (last === undefined) return `${prefix}\u{10ffff}`
-  return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1)
+  return points.join('') + String.fromCodePoint(last === 0xd7ff ? 0xe000 : last + 1)
 }

@@ -122,15 +122,23 @@ export function listSessions(
     limit,
     offset,
   })
-  return ids.flatMap(({ id }) => {
-    const row = connection.get(summaryOf, { id })
-    if (!row) return []
-    return {
-      ...toFields(connection, row, events),
-      preview: preview ? readPreview(connection, id) : '',
-      last_active: row.last_active,
-    }
-  })
+  return ids.flatMap(({ id }) => readSummary(connection, id, preview, events) ?? [])
+}
+
+/** A session as lists show it; undefined where there is none. */
+export function readSummary(
+  connection: Connection,
+  id: string,
+  preview: boolean,
+  events: EventHandler,
+): SessionSummary | undefined {
+  const row = connection.get(summaryOf, { id })
+  if (!row) return undefined
+  return {
+    ...toFields(connection, row, events),
+    preview: preview ? readPreview(connection, id) : '',
+    last_active: row.last_active,
+  }
 }
 
 function readPreview(connection: Connection, id: string): string {

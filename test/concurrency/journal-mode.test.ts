@@ -6,6 +6,7 @@ import { HERMES_NAMES, reference } from '../../src/database/reference.ts'
 import { readShape } from '../../src/database/shape.ts'
 import { makeViews } from '../../src/database/views.ts'
 import { openStateStore, type StateStore, StateStoreBusyError } from '../../src/index.ts'
+import { IndexHealth } from '../../src/search/index-health.ts'
 import { StateStore as Store } from '../../src/store.ts'
 import { type Child, expectSound, gate, sql, startSql, until } from '../support/processes.ts'
 import { newPath, openForTest } from '../support/stores.ts'
@@ -100,7 +101,9 @@ async function openWithoutWal(busyTimeout = 20_000) {
   }
   const connection = new Connection(db, () => {})
   makeViews(connection, readShape(connection), (await reference(HERMES_NAMES)).shape)
-  const context = { events: () => {}, additions: true, newer: false, wordIndex: true }
+  const events = () => {}
+  const indexes = new IndexHealth(connection, readShape(connection), true, true, events)
+  const context = { events, additions: true, newer: false, indexes }
   const store = new Store(connection, info, busyTimeout, context)
   onTestFinished(() => store.close())
   const other = await startSql(path)

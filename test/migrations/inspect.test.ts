@@ -178,7 +178,7 @@ describe('inspectStateFile says what a file is, and leaves it as it is:', () => 
       journalMode: 'wal',
       bytes: expect.any(Number),
       walBytes: 0,
-      wordIndex,
+      wordIndex: { ...wordIndex, columns: ['content', 'tool_name', 'tool_calls'] },
     })
   })
 

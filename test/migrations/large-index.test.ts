@@ -44,7 +44,7 @@ describe('a large file gets its word index anew in chunks:', () => {
       'does not have a row for each message',
       'with a word index of its first messages',
     ],
-    ['one that nothing is known to be wrong with', 'is too large to be checked', 'with its word index'],
+    ['one that nothing is known to be wrong with', '', 'with its word index'],
     [
       'one that knows an earlier text',
       'does not find what the messages say',
@@ -71,7 +71,8 @@ describe('a large file gets its word index anew in chunks:', () => {
     const path = largeFile(kind)
     damage?.(path)
     const store = await openInChunks(path)
-    expectMended(store, [mended])
+    // Migration 010 makes every word index anew.
+    expectMended(store, mended === '' ? [] : [mended])
     expect(store.info.migrations).toEqual(NAMES.slice(6))
     expect(await found(store, 'seal')).toEqual([])
     await store.close()

@@ -31,8 +31,10 @@ describe.each(FLAWS.map((flaw) => [flaw.name, flaw] as const))('a file with %s',
     const path = flawed(flaw)
     const store = await openForTest({ path })
 
-    expectMended(store, mended)
-    expect(eventsOf(store, 'mended')).toMatchObject([{ level: 'warning', path, mended: store.info.mended }])
+    // Migration 010 makes every word index anew: what only comparing shows is not looked for before.
+    expectMended(store, hitsUnmended ? [] : mended)
+    if (!hitsUnmended)
+      expect(eventsOf(store, 'mended')).toMatchObject([{ level: 'warning', path, mended: store.info.mended }])
     expect(eventsOf(store, 'word-index-unused')).toEqual([])
     expect(store.info).toMatchObject({ schemaVersion: 6, additions: true, wordIndexProblem: null })
     expect(store.info.migrations).toEqual(expect.arrayContaining(NAMES.slice(6)))
@@ -205,7 +207,7 @@ test('indexes and triggers of the same meaning are not made anew', async () => {
      create trigger [messages_fts_delete] after delete on messages
      begin insert into messages_fts ( messages_fts, rowid, content ) values ( 'delete',old.id,old.content ); end`,
   )
-  const store = await openForTest({ path })
+  const store = await openForTest({ path, additions: false })
   expect(store.info.mended).toEqual([])
   expect(
     await rawRows(store, "select sql from sqlite_schema where sql like 'create trigger [%'"),

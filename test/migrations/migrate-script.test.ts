@@ -88,6 +88,8 @@ describe('npm run migrate', () => {
   pending   007_structured_content
   pending   008_message_order
   pending   009_session_activity
+  pending   010_word_index
+  pending   011_unsegmented_index
 
 npm run migrate runs what is pending.
 `)
