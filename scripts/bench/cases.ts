@@ -3,6 +3,7 @@ import type { FixedQuery } from '../../src/database/fixed-query.ts'
 import { CHECKPOINT_EVERY_N_WRITES } from '../../src/database/limits.ts'
 import { listedPages } from '../../src/database/session-pages.ts'
 import type { NewMessage, SessionSummary, StateStore } from '../../src/index.ts'
+import { bigramsOf } from '../../src/search/bigrams.ts'
 import { previewOf, summaryOf } from '../../src/sessions/list.ts'
 import { message } from './data.ts'
 
@@ -36,14 +37,17 @@ export function smallCases(store: StateStore, raw: Database.Database): Case[] {
     left join hs_structured_content as structured on structured.message_id = messages.id
     where messages.session_id = ? and messages.id > ? and messages.id < ? order by messages.id limit ?`)
 
-  const add = ({ role, content, timestamp }: NewMessage) =>
-    insert.run(['bench', role, content, null, null, null, timestamp, null, null, null, null, null])
+  const pairs = raw.prepare('insert into hs_bigrams (rowid, text) values (cast(? as integer), ?)')
   let commits = 0
   const transaction = (items: NewMessage[]) => {
     begin.run()
     count.get([items.length, 0, 'bench'])
-    const ids = items.map((item) => Number(add(item).lastInsertRowid))
+    const ids = items.map(({ role, content, timestamp }) => {
+      const values = ['bench', role, content, null, null, null, timestamp, null, null, null, null, null]
+      return Number(insert.run(values).lastInsertRowid)
+    })
     advance.run([ids.at(-1), ids[0]])
+    for (const [index, { content }] of items.entries()) pairs.run([ids[index], bigramsOf([String(content)])])
     commit.run()
     // As often as the store.
     if (++commits % CHECKPOINT_EVERY_N_WRITES === 0) raw.pragma('wal_checkpoint(passive)')

@@ -25,6 +25,10 @@ async function fill(path: string, write: (db: Database.Database) => void): Promi
   db.pragma('foreign_keys = off')
   db.transaction(() => write(db))()
   db.close()
+  // The first search for a script without spaces indexes what others have written.
+  const store = await openStateStore({ path })
+  await store.search.messages('部署')
+  await store.close()
 }
 
 const INSERT_SESSION =

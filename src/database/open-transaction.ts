@@ -1,7 +1,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { TransactionMisuseError, TransactionTimeoutError } from '../errors.ts'
 import type { Connection } from './connection.ts'
-import type { Executor } from './executor.ts'
+import type { Batch, Executor } from './executor.ts'
 import { IndexUpkeep } from './index-upkeep.ts'
 import type { IndexCare } from './queue-entries.ts'
 import { toStoreError } from './sqlite-errors.ts'
@@ -54,6 +54,15 @@ export class OpenTransaction implements Executor {
         if (!this.#indexes.putAside(this.#connection, error)) throw error
         return this.#connection.savepoint(() => body(this.#connection))
       }
+    })
+  }
+
+  /** Its calls run one after the other. */
+  writeBatched<Item, Result>(item: Item, batch: Batch<Item, Result>): Promise<Result> {
+    return this.write((connection) => {
+      const [result] = batch(connection, [item])
+      if (result instanceof Error) throw result
+      return result as Result
     })
   }
 

@@ -9,15 +9,16 @@ import {
 import type { EventHandler } from '../events.ts'
 import { Checkpoints } from './checkpoints.ts'
 import type { Connection } from './connection.ts'
-import type { Executor } from './executor.ts'
+import type { Batch, Executor } from './executor.ts'
 import { flushAtExit } from './exit.ts'
 import { IndexUpkeep } from './index-upkeep.ts'
 import { TICK_BUDGET_MS } from './limits.ts'
 import { OpenTransaction } from './open-transaction.ts'
-import { type IndexCare, isWrite, type Turn, type Write } from './queue-entries.ts'
+import { BatchedWrite, type IndexCare, isWrite, LoneWrite, type Turn, type Write } from './queue-entries.ts'
 import { isBusy, toStoreError } from './sqlite-errors.ts'
 import { enterScope, isInside, reservedTurn, withReserved } from './transaction-scope.ts'
 import { patiently, retryDelay } from './waiting.ts'
+import { WriteGroup } from './write-group.ts'
 
 /**
  * The store's one line of writes on its one connection. Writes that arrive in the same tick share a
@@ -30,6 +31,7 @@ export class WriteQueue implements Executor {
   readonly #events: EventHandler
   readonly #indexes: IndexCare
   readonly #upkeep: IndexUpkeep
+  readonly #group: WriteGroup
   readonly #waiting: (Write | Turn)[] = []
   readonly #waitingReads: (() => void)[] = []
   readonly #checkpoints: Checkpoints
@@ -41,13 +43,12 @@ export class WriteQueue implements Executor {
   #committing: Write[] = []
   #closed = false
   #closing = Promise.resolve()
-  /** How many writes at the head ran well in a transaction that another one's failure undid. */
-  #again = 0
 
   constructor(connection: Connection, busyTimeout: number, events: EventHandler, indexes: IndexCare) {
     this.#connection = connection
     this.#indexes = indexes
     this.#upkeep = new IndexUpkeep(connection, indexes)
+    this.#group = new WriteGroup(connection, this.#upkeep)
     this.#busyTimeout = busyTimeout
     this.#events = events
     this.#checkpoints = new Checkpoints(connection, events)
@@ -77,17 +78,16 @@ export class WriteQueue implements Executor {
   }
 
   write<T>(body: (connection: Connection) => T): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
+    return new Promise((resolve, reject) => {
       this.#assertUsable()
-      let result: T
-      this.#enqueue({
-        run: (connection) => {
-          result = body(connection)
-        },
-        settle: () => resolve(result),
-        reject,
-        blockedSince: undefined,
-      })
+      this.#enqueue(new LoneWrite(body, resolve, reject))
+    })
+  }
+
+  writeBatched<Item, Result>(item: Item, batch: Batch<Item, Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#assertUsable()
+      this.#enqueue(new BatchedWrite(item, batch, resolve, reject))
     })
   }
 
@@ -190,11 +190,17 @@ export class WriteQueue implements Executor {
     const left = [...interrupted, ...this.#waiting.splice(0)].flatMap((entry): Write[] => {
       if (isWrite(entry)) return [entry]
       if (!entry.atExit) return []
-      return [{ run: entry.atExit, settle() {}, reject() {}, blockedSince: undefined }]
+      return [
+        new LoneWrite(
+          entry.atExit,
+          () => {},
+          () => {},
+        ),
+      ]
     })
     while (left.length > 0) {
       connection.begin()
-      if (this.#runGroup(left, Number.POSITIVE_INFINITY).length > 0) connection.commit()
+      if (this.#group.run(left, Number.POSITIVE_INFINITY).length > 0) connection.commit()
     }
     connection.close()
   }
@@ -250,7 +256,7 @@ export class WriteQueue implements Executor {
   }
 
   #writeGroup(): Promise<void> | undefined {
-    const done = this.#runGroup(this.#waiting, TICK_BUDGET_MS)
+    const done = this.#group.run(this.#waiting, TICK_BUDGET_MS)
     if (done.length === 0) return undefined
     this.#committing = done
     try {
@@ -277,39 +283,6 @@ export class WriteQueue implements Executor {
   #refuse(done: Write[], error: unknown): void {
     this.#committing = []
     for (const write of done) write.reject(toStoreError(error, this.#connection.path))
-  }
-
-  /**
-   * Takes writes from the head of `waiting` and runs them in the open transaction. Returns those to commit.
-   *
-   * There are no savepoints between them: each would make FTS5 flush its index, which costs more than all the
-   * rest of an append. Instead, a failure rolls everything back, and those that had gone well are put back to
-   * be run again and committed first; so no write runs more than twice.
-   */
-  #runGroup(waiting: (Write | Turn)[], budget_ms: number): Write[] {
-    const connection = this.#connection
-    const started = performance.now()
-    const most = this.#again || Number.POSITIVE_INFINITY
-    this.#again = 0
-    const done: Write[] = []
-    do {
-      const write = waiting.shift() as Write
-      try {
-        write.run(connection)
-        done.push(write)
-      } catch (error) {
-        connection.rollback()
-        if (this.#upkeep.rescued(error)) {
-          waiting.unshift(...done, write)
-          return []
-        }
-        write.reject(toStoreError(error, connection.path))
-        waiting.unshift(...done)
-        this.#again = done.length
-        return []
-      }
-    } while (done.length < most && isWrite(waiting[0]) && performance.now() - started < budget_ms)
-    return done
   }
 
   /** Opens a transaction for the entry at the head; false when that must wait. */

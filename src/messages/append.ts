@@ -26,9 +26,6 @@ const insertMessages = fixedRows(
   (rows) => build.insertInto('messages').values(rows),
 )
 
-/** Messages that one statement inserts: more gain little, and hold up the event loop longer. */
-export const ROWS_AT_ONCE = 25
-
 const insertStructured = fixedQuery((param: Param<{ message_id: number; content: string }>) =>
   build
     .insertInto('hs_structured_content')
@@ -40,7 +37,7 @@ const plus = (column: Expression<number | null>, delta: Expression<number>): Raw
   sql<number>`coalesce(${column}, 0) + ${delta}`
 
 const countMessages = fixedQuery(
-  (param: Param<{ session_id: string; messages: number; toolCalls: number }>) =>
+  (param: Param<{ session_id: string; messages: number; toolCalls: number; requireOpen: number }>) =>
     build
       .updateTable('sessions')
       .set((eb) => ({
@@ -48,31 +45,37 @@ const countMessages = fixedQuery(
         tool_call_count: plus(eb.ref('tool_call_count'), param('toolCalls')),
       }))
       .where('id', '=', param('session_id'))
+      .where((eb) => eb.or([eb(param('requireOpen'), '=', 0), eb('ended_at', 'is', null)]))
       .returning(['ended_at', 'end_reason']),
+)
+
+const endOf = fixedQuery((param: Param<{ session_id: string }>) =>
+  build.selectFrom('sessions').select('end_reason').where('id', '=', param('session_id')),
 )
 
 /** How a session stood when messages were added to it. */
 type SessionEnd = { ended_at: number | null; end_reason: string | null }
 
-/**
- * Adds to the counters of a session.
- *
- * @throws SessionNotFoundError, or SessionEndedError where `requireOpen` is set.
- */
+/** Adds to the counters of a session; an error, and nothing is written, where it does not take the messages. */
 export function addToCounters(
   connection: Connection,
   session_id: string,
   messages: readonly CheckedMessage[],
   requireOpen: boolean,
-): SessionEnd {
+): SessionEnd | SessionNotFoundError | SessionEndedError {
   const toolCalls = messages.reduce((sum, message) => sum + message.toolCalls, 0)
-  const session = connection.get(countMessages, { session_id, messages: messages.length, toolCalls })
-  if (!session) throw new SessionNotFoundError(session_id)
-  if (requireOpen && session.ended_at !== null) throw new SessionEndedError(session_id, session.end_reason)
-  return session
+  const session = connection.get(countMessages, {
+    session_id,
+    messages: messages.length,
+    toolCalls,
+    requireOpen: Number(requireOpen),
+  })
+  if (session) return session
+  const ended = connection.get(endOf, { session_id })
+  return ended ? new SessionEndedError(session_id, ended.end_reason) : new SessionNotFoundError(session_id)
 }
 
-/** Inserts up to {@link ROWS_AT_ONCE} messages and returns their ids. */
+/** Inserts up to {@link ROWS_AT_ONCE} messages, also of several sessions, and returns their ids. */
 export function insert(
   connection: Connection,
   messages: readonly CheckedMessage[],
@@ -104,6 +107,36 @@ export function appended(
   ids: number[],
 ): Appended {
   return { ids, session, tip: session.end_reason === 'compression' ? tipOf(connection, session_id) : null }
+}
+
+/** One message for a session. */
+export interface Append {
+  message: CheckedMessage
+  requireOpen: boolean
+}
+
+/**
+ * Stores messages that were appended one by one, up to {@link ROWS_AT_ONCE}: FTS5 writes a segment of its index
+ * for each statement that inserts into `messages`, however many rows that has.
+ */
+export function appendBatch(
+  connection: Connection,
+  appends: readonly Append[],
+  indexes: IndexHealth,
+): (Appended | SessionNotFoundError | SessionEndedError)[] {
+  const taken: CheckedMessage[] = []
+  const sessions = appends.map(({ message, requireOpen }) => {
+    const session = addToCounters(connection, message.values.session_id, [message], requireOpen)
+    if (!(session instanceof Error)) taken.push(message)
+    return session
+  })
+  const ids = taken.length > 0 ? insert(connection, taken, indexes) : []
+  let next = 0
+  return sessions.map((session, index) => {
+    if (session instanceof Error) return session
+    const { session_id } = (appends[index] as Append).message.values
+    return appended(connection, session_id, session, ids.slice(next, ++next))
+  })
 }
 
 const KNOWN_ROLES = new Set(['system', 'user', 'assistant', 'tool'])

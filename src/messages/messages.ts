@@ -1,10 +1,20 @@
 import { checkCount, checkId, checkObject } from '../arguments.ts'
 import type { Connection } from '../database/connection.ts'
+import type { Batch } from '../database/executor.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
+import { ROWS_AT_ONCE } from '../database/limits.ts'
 import { assertOwnSchema, type RepositoryContext } from '../database/repository.ts'
 import { SessionNotFoundError } from '../errors.ts'
 import type { IndexHealth } from '../search/index-health.ts'
-import { type Appended, addToCounters, appended, insert, ROWS_AT_ONCE, reportAppended } from './append.ts'
+import {
+  type Append,
+  type Appended,
+  addToCounters,
+  appendBatch,
+  appended,
+  insert,
+  reportAppended,
+} from './append.ts'
 import { mergeUserTurns, toConversationMessage } from './conversation.ts'
 import type { ConversationMessage, Message, NewMessage } from './message-types.ts'
 import { type CheckedMessage, checkMessage } from './message-values.ts'
@@ -75,10 +85,12 @@ const resetCounters = fixedQuery((param: Param<{ session_id: string }>) =>
 /** The messages of sessions: `store.messages`, and `tx.messages` inside a transaction. */
 export class MessageRepository {
   readonly #context: RepositoryContext
+  readonly #appendBatch: Batch<Append, Appended>
 
   /** @internal */
   constructor(context: RepositoryContext) {
     this.#context = context
+    this.#appendBatch = (connection, appends) => appendBatch(connection, appends, context.indexes)
   }
 
   /**
@@ -92,12 +104,10 @@ export class MessageRepository {
    */
   async append(sessionId: string, message: NewMessage, options: AppendOptions = {}): Promise<number> {
     checkId(sessionId, 'sessionId')
-    const { executor, events, additions, indexes } = this.#context
+    const { executor, events, additions } = this.#context
     const checked = checkMessage(sessionId, message, 'message', additions)
-    const requireOpen = options.requireOpen ?? false
-    const stored = await executor.write((connection) =>
-      atOnce(insertAll(connection, sessionId, [checked], requireOpen, indexes)),
-    )
+    const append = { message: checked, requireOpen: options.requireOpen ?? false }
+    const stored = await executor.writeBatched(append, this.#appendBatch)
     reportAppended(sessionId, [checked], stored, events)
     return stored.ids[0]!
   }
@@ -242,6 +252,7 @@ function* insertAll(
   indexes: IndexHealth,
 ): Generator<void, Appended> {
   const session = addToCounters(connection, sessionId, messages, requireOpen)
+  if (session instanceof Error) throw session
   const ids: number[] = []
   while (ids.length < messages.length) {
     if (ids.length > 0 && ids.length % STEP === 0) yield
