@@ -35,7 +35,7 @@ export function smallCases(store: StateStore, raw: Database.Database): Case[] {
   const messages = raw.prepare(`
     select messages.*, structured.content as structured from messages
     left join hs_structured_content as structured on structured.message_id = messages.id
-    where messages.session_id = ? and messages.id > ? and messages.id < ? order by messages.id limit ?`)
+    where messages.session_id = ? and messages.id > ? and messages.id < ? order by messages.id limit cast(? as integer)`)
 
   const pairs = raw.prepare('insert into hs_bigrams (rowid, text) values (cast(? as integer), ?)')
   let commits = 0

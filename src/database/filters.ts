@@ -59,11 +59,11 @@ const WHITE_SPACE = sql.lit(
 )
 
 /**
- * A number as FTS5 wants a rowid: better-sqlite3 binds every number as a REAL, which FTS5 passes over as if there
- * were no condition.
+ * A number as an INTEGER. better-sqlite3 binds every number as a REAL: FTS5 passes over such a rowid as if there were
+ * no condition. And SQLite plans with a LIMIT that is a bare parameter, so that each call prepares it again.
  */
-export function rowId(id: number | RawBuilder<number>): RawBuilder<number> {
-  return sql`cast(${id} as integer)`
+export function integer(value: number | RawBuilder<number>): RawBuilder<number> {
+  return sql`cast(${value} as integer)`
 }
 
 /** How many tool calls a message makes; broken JSON counts as none. */

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Connection } from './connection.ts'
+import { integer } from './filters.ts'
 import { build, type FixedQuery, fixedQuery, type Param } from './fixed-query.ts'
 import type { ReadDatabase } from './schema.ts'
 
@@ -71,8 +72,10 @@ function pageOf(
           select ${id} from ${sql.table(view)}
           where source = json_extract(range.value, '$[0]') and ${isRoot} = json_extract(range.value, '$[1]')
             and (${time}, ${id}) < (${param('time')}, ${param('id')})
-          order by ${time} desc, ${id} desc limit ${param('within')})
-        order by time desc, id desc limit ${param('limit')} offset ${param('offset')}`.compile(build),
+          order by ${time} desc, ${id} desc limit ${integer(param('within'))})
+        order by time desc, id desc limit ${integer(param('limit'))} offset ${integer(param('offset'))}`.compile(
+        build,
+      ),
   }))
 }
 

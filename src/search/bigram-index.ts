@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
-import { rowId } from '../database/filters.ts'
+import { integer } from '../database/filters.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import { bigramsOf } from './bigrams.ts'
 import { type SearchedRow, searched } from './projection.ts'
@@ -9,11 +9,13 @@ import { type SearchedRow, searched } from './projection.ts'
 
 const insertBigrams = fixedQuery((param: Param<{ id: number; text: string }>) => ({
   compile: () =>
-    sql`insert into hs_bigrams (rowid, text) values (${rowId(param('id'))}, ${param('text')})`.compile(build),
+    sql`insert into hs_bigrams (rowid, text) values (${integer(param('id'))}, ${param('text')})`.compile(
+      build,
+    ),
 }))
 
 const deleteBigrams = fixedQuery((param: Param<{ id: number }>) => ({
-  compile: () => sql`delete from hs_bigrams where rowid = ${rowId(param('id'))}`.compile(build),
+  compile: () => sql`delete from hs_bigrams where rowid = ${integer(param('id'))}`.compile(build),
 }))
 
 const watermark = fixedQuery((_: Param<object>) => build.selectFrom('hs_bigrams_state').select('watermark'))
@@ -101,7 +103,7 @@ export const unindexed = fixedQuery((param: Param<{ before: number; limit: numbe
     sql<{ id: number }>`
       select id from messages where id > (select watermark from hs_bigrams_state) and id < ${param('before')}
       union select message_id from hs_bigrams_pending where message_id < ${param('before')}
-      order by 1 desc limit ${param('limit')}`.compile(build),
+      order by 1 desc limit ${integer(param('limit'))}`.compile(build),
 }))
 
 function readWatermark(connection: Connection): number {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
-import { rowId } from '../database/filters.ts'
+import { integer } from '../database/filters.ts'
 import { select } from '../database/shape.ts'
 import { unindexed } from './bigram-index.ts'
 import { bigramPhrase, runsOf } from './bigrams.ts'
@@ -77,7 +77,7 @@ function count(connection: Connection, sources: Sources): number {
     const table = sql.table(index)
     const [row] = select<{ found: number }>(
       connection,
-      sql`select count(*) as found from (select 1 from ${table} where ${table} match ${match} limit ${COUNTED})`,
+      sql`select count(*) as found from (select 1 from ${table} where ${table} match ${match} limit ${sql.lit(COUNTED)})`,
     )
     return sum + (row?.found ?? 0)
   }, 0)
@@ -100,8 +100,8 @@ export function candidatesBelow(
     const table = sql.table(index)
     return select<{ id: number }>(
       connection,
-      sql`select rowid as id from ${table} where ${table} match ${match} and rowid < ${rowId(before)}
-          order by rowid desc limit ${limit}`,
+      sql`select rowid as id from ${table} where ${table} match ${match} and rowid < ${integer(before)}
+          order by rowid desc limit ${integer(limit)}`,
     ).map(({ id }) => id)
   })
   if (sources.some(({ index }) => index === 'hs_bigrams'))

@@ -2,7 +2,7 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
 import type { Executor } from '../database/executor.ts'
-import { rowId } from '../database/filters.ts'
+import { integer } from '../database/filters.ts'
 import { select } from '../database/shape.ts'
 import { runsOf, unsegmentedRuns } from './bigrams.ts'
 import { type Candidates, candidatesBelow, type Indexes, type Sources, sourcesOf } from './candidates.ts'
@@ -108,7 +108,7 @@ function idsBelow(
     connection,
     sql`
       select id from messages where id <= ${top} and id > ${top - SPAN} and ${session} and ${mayHold(tree, options)}
-      order by id desc limit ${limit}`,
+      order by id desc limit ${integer(limit)}`,
   ).map(({ id }) => id)
   return { ids, next: ids.length === limit ? (ids.at(-1) as number) : top - SPAN + 1 }
 }
@@ -181,7 +181,7 @@ function isIndexed(connection: Connection, id: number, term: Term): boolean {
   return (
     select(
       connection,
-      sql`select 1 from messages_fts where messages_fts match ${renderFts5(term)} and rowid = ${rowId(id)}`,
+      sql`select 1 from messages_fts where messages_fts match ${renderFts5(term)} and rowid = ${integer(id)}`,
     ).length > 0
   )
 }

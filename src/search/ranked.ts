@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
-import { rowId } from '../database/filters.ts'
+import { integer } from '../database/filters.ts'
 import { select } from '../database/shape.ts'
 import { type Filters, HIT_COLUMNS, isFiltered, isOneOfIds, searchedMessages } from './filters.ts'
 import type { HitRow } from './newest.ts'
@@ -36,12 +36,12 @@ export function findRanked(connection: Connection, match: string, options: Ranke
         .$if(partial, (query) => query.orderBy('messages_fts.rowid', 'desc').limit(RANKED))
     : sql`
         select rowid as id, rank as score from messages_fts where messages_fts match ${match}
-        ${partial ? sql`order by rowid desc limit ${RANKED}` : sql``}`
+        ${partial ? sql`order by rowid desc limit ${sql.lit(RANKED)}` : sql``}`
   const last = after === undefined ? undefined : scoreOf(connection, match, after)
   const behind = last === undefined ? sql`` : sql`where (score, -id) > (${last}, -${after})`
   const page = select<{ id: number }>(
     connection,
-    sql`select id from (${ranked}) ${behind} order by score, id desc limit ${limit} offset ${offset}`,
+    sql`select id from (${ranked}) ${behind} order by score, id desc limit ${integer(limit)} offset ${integer(offset)}`,
   )
   return {
     rows: readInOrder(
@@ -57,7 +57,7 @@ export function findRanked(connection: Connection, match: string, options: Ranke
 function isCommon(connection: Connection, match: string, filters: Filters): boolean {
   const [row] = select(
     connection,
-    sql`select 1 from messages_fts where messages_fts match ${match} limit 1 offset ${RANKED}`,
+    sql`select 1 from messages_fts where messages_fts match ${match} limit 1 offset ${sql.lit(RANKED)}`,
   )
   if (row === undefined || !isFiltered(filters)) return row !== undefined
   const query = searchedMessages(filters)
@@ -72,7 +72,7 @@ function isCommon(connection: Connection, match: string, filters: Filters): bool
 function scoreOf(connection: Connection, match: string, id: number): number | undefined {
   const [row] = select<{ score: number }>(
     connection,
-    sql`select rank as score from messages_fts where messages_fts match ${match} and rowid = ${rowId(id)}`,
+    sql`select rank as score from messages_fts where messages_fts match ${match} and rowid = ${integer(id)}`,
   )
   return row?.score
 }

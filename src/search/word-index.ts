@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
-import { rowId } from '../database/filters.ts'
+import { integer } from '../database/filters.ts'
 import { type Shape, select } from '../database/shape.ts'
 import { isIndexFailure } from '../database/sqlite-errors.ts'
 import type { StateStoreEvent } from '../events.ts'
@@ -135,7 +135,7 @@ function findsSample(connection: Connection, order: 'asc' | 'desc'): boolean {
   if (!sample || !word) return true
   const found = select(
     connection,
-    sql`select 1 from messages_fts where messages_fts match ${`"${word}"`} and rowid = ${rowId(sample.id)}`,
+    sql`select 1 from messages_fts where messages_fts match ${`"${word}"`} and rowid = ${integer(sample.id)}`,
   )
   return found.length > 0
 }
