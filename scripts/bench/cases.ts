@@ -5,13 +5,15 @@ import { listedPages } from '../../src/database/session-pages.ts'
 import type { NewMessage, SessionSummary, StateStore } from '../../src/index.ts'
 import { bigramsOf } from '../../src/search/bigrams.ts'
 import { previewOf, summaryOf } from '../../src/sessions/list.ts'
-import { message } from './data.ts'
+import { englishMessage, message } from './data.ts'
 
 /** One operation, by the store and by better-sqlite3 with the same SQL. */
 export interface Case {
   name: string
   /** Calls a round. */
   calls: number
+  /** Calls of ours before anything is timed, where the rounds are too few for JavaScript to be compiled. */
+  warmUp?: number
   ours: () => Promise<unknown>
   raw: () => unknown
   /** The most the ratio ours / raw may be. */
@@ -95,6 +97,19 @@ export function smallCases(store: StateStore, raw: Database.Database): Case[] {
       target: 1.1,
     },
   ]
+}
+
+/** What the additions, the indexes above all, cost an append of English text: `raw` is a store without them. */
+export function additionsCase(store: StateStore, without: StateStore): Case {
+  let text = 0
+  const append = (to: StateStore) => to.messages.append('bench', englishMessage(text++ >> 1))
+  return {
+    name: 'append in English: additions / none',
+    calls: 400,
+    ours: () => append(store),
+    raw: () => append(without),
+    target: 1.25,
+  }
 }
 
 /** Lists and look-ups in a file of many sessions. */

@@ -19,6 +19,15 @@ export function message(): NewMessage {
   return { role: random(2) ? 'user' : 'assistant', content, timestamp: START + random(1_000_000) }
 }
 
+/** The same text for the same number, about 600 characters, of a vocabulary of 2,000 words. */
+export function englishMessage(number: number): NewMessage {
+  const words = Array.from({ length: 100 }, (_, index) => {
+    const at = (number * 7_919 + index * index * 31) % 2_000
+    return at < 1_000 ? WORDS[at % 18] : `word${at}`
+  })
+  return { role: number % 2 ? 'user' : 'assistant', content: words.join(' '), timestamp: START + number }
+}
+
 async function fill(path: string, write: (db: Database.Database) => void): Promise<void> {
   await (await openStateStore({ path })).close()
   const db = new Database(path)
@@ -46,6 +55,13 @@ export async function makeSmall(path: string): Promise<void> {
       add.run(['read', role, content, timestamp])
     }
   })
+}
+
+/** A session to append to, in a file with or without additions. */
+export async function makeEmpty(path: string, additions: boolean): Promise<void> {
+  const store = await openStateStore({ path, additions })
+  await store.sessions.create({ id: 'bench', source: 'cli' })
+  await store.close()
 }
 
 /** Sessions of three sources, one of which has only twenty, most with a parent, each with a message. */

@@ -9,39 +9,36 @@ import { openStateStore } from '../../src/index.ts'
 const WORDS = 60_000
 const COMMON = 'the to and of in is it for docker this that with error on file build'.split(' ')
 
+const SEED = 20_260_213
+
 /** Messages with a sentence in Chinese: one in so many. */
 const CHINESE = 10
 const MESSAGES_A_SESSION = 100
 const START = 1_771_000_000
 
-export interface SearchFile {
-  path: string
-  messages: number
-  /** A word in more than 40 % of the messages, and one in about 1 %. */
+/** What is searched for. */
+export interface SearchWords {
+  /** A word in about half of the messages, and one in 0.7 %. */
   common: string
   rare: string
-  /** Two Chinese characters in more than 1 % of the messages, in some of them, and in few. */
-  chinese: { common: string; rare: string }
+  /** Two Chinese characters in 7 % of the messages. */
+  chinese: string
 }
 
-/** Makes the file unless it is there from an earlier run of this very generator. */
-export async function searchFile(messages: number): Promise<SearchFile> {
-  const random = generator(20_260_213)
-  const words = [...COMMON]
-  while (words.length < WORDS) words.push(pseudoWord(random, words.length))
-  const chinese = Array.from({ length: 2_000 }, () => ideographs(random))
-  const word = zipf(words, random)
-  const chineseWord = zipf(chinese, random)
-  const file = {
-    messages,
-    common: 'docker',
-    rare: words[900]!,
-    chinese: { common: chinese[0]!, rare: chinese[700]! },
-  }
+export function searchWords(): SearchWords {
+  const { words, chinese } = vocabulary(generator(SEED))
+  return { common: 'docker', rare: words[900]!, chinese: chinese[0]! }
+}
 
+/** Makes the file unless it is there from an earlier run of this very generator. Returns its path. */
+export async function searchFile(messages: number): Promise<string> {
   const folder = fileURLToPath(new URL('../../.cache/', import.meta.url))
   const path = `${folder}search-${messages}-${fingerprint()}.db`
-  if (existsSync(path)) return { path, ...file }
+  if (existsSync(path)) return path
+  const random = generator(SEED)
+  const { words, chinese } = vocabulary(random)
+  const word = zipf(words, random)
+  const chineseWord = zipf(chinese, random)
   mkdirSync(folder, { recursive: true })
   for (const old of readdirSync(folder)) if (old.startsWith(`search-${messages}-`)) rmSync(folder + old)
 
@@ -70,10 +67,16 @@ export async function searchFile(messages: number): Promise<SearchFile> {
   db.close()
   // The first search for a script without spaces indexes what others have written.
   const store = await openStateStore({ path: building })
-  await store.search.messages(file.chinese.common)
+  await store.search.messages(chinese[0]!)
   await store.close()
   renameSync(building, path)
-  return { path, ...file }
+  return path
+}
+
+function vocabulary(random: () => number): { words: string[]; chinese: string[] } {
+  const words = [...COMMON]
+  while (words.length < WORDS) words.push(pseudoWord(random, words.length))
+  return { words, chinese: Array.from({ length: 2_000 }, () => ideographs(random)) }
 }
 
 /** Changes with this generator and with what a new file is made of. */

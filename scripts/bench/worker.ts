@@ -2,7 +2,8 @@
 import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { openStateStore } from '../../src/index.ts'
-import { type Case, lineageCases, listCases, sizeCases, smallCases } from './cases.ts'
+import { additionsCase, type Case, lineageCases, listCases, sizeCases, smallCases } from './cases.ts'
+import { searchCases } from './search-cases.ts'
 
 export interface Measured {
   name: string
@@ -26,6 +27,10 @@ else if (group === 'sizes') {
   const smaller = await openStateStore({ path: rawPath })
   await print(sizeCases(store, smaller))
   await smaller.close()
+} else if (group === 'additions') {
+  const without = await openStateStore({ path: rawPath, additions: false })
+  await print([additionsCase(store, without)])
+  await without.close()
 } else {
   const raw = new Database(rawPath)
   raw.pragma('synchronous = full')
@@ -35,7 +40,9 @@ else if (group === 'sizes') {
       ? smallCases(store, raw)
       : group === 'lineage'
         ? lineageCases(store, raw)
-        : listCases(store, raw, Number(group))
+        : group === 'search'
+          ? searchCases(store, raw)
+          : listCases(store, raw, Number(group))
   await print(cases)
   raw.close()
 }
@@ -48,8 +55,12 @@ async function print(cases: Case[]): Promise<void> {
 }
 
 /** Times every call by itself, the two sides in turn: what else the machine does meets both alike. */
-async function measure({ name, calls, ours, raw, target }: Case, rounds: number): Promise<Measured> {
+async function measure(
+  { name, calls, warmUp = 0, ours, raw, target }: Case,
+  rounds: number,
+): Promise<Measured> {
   const times: { ours: number[]; raw: number[] } = { ours: [], raw: [] }
+  for (let call = 0; call < warmUp; call++) await ours()
   // Two rounds warm up.
   for (let call = -2 * calls; call < rounds * calls; call++)
     for (const side of call % 2 ? (['ours', 'raw'] as const) : (['raw', 'ours'] as const)) {
@@ -57,7 +68,7 @@ async function measure({ name, calls, ours, raw, target }: Case, rounds: number)
       if (side === 'ours') await ours()
       else {
         const result = raw()
-        // The sizes group has a store on both sides; better-sqlite3 need not wait.
+        // Some groups have a store on both sides; better-sqlite3 need not wait.
         if (result instanceof Promise) await result
       }
       if (call >= 0) times[side].push((performance.now() - started) * 1_000)

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
 import { integer } from '../database/filters.ts'
+import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import { select } from '../database/shape.ts'
 import { unindexed } from './bigram-index.ts'
 import { bigramPhrase, runsOf } from './bigrams.ts'
@@ -89,6 +90,17 @@ export interface Candidates {
   next: number | undefined
 }
 
+const newestIn = (index: Source['index']) =>
+  fixedQuery((param: Param<{ match: string; before: number; limit: number }>) => ({
+    compile: () =>
+      sql<{ id: number }>`
+        select rowid as id from ${sql.table(index)}
+        where ${sql.table(index)} match ${param('match')} and rowid < ${integer(param('before'))}
+        order by rowid desc limit ${integer(param('limit'))}`.compile(build),
+  }))
+
+const newestOf = { messages_fts: newestIn('messages_fts'), hs_bigrams: newestIn('hs_bigrams') }
+
 /** The newest candidates below an id, up to `limit` of each source. */
 export function candidatesBelow(
   connection: Connection,
@@ -96,14 +108,9 @@ export function candidatesBelow(
   before: number,
   limit: number,
 ): Candidates {
-  const found = sources.map(({ index, match }) => {
-    const table = sql.table(index)
-    return select<{ id: number }>(
-      connection,
-      sql`select rowid as id from ${table} where ${table} match ${match} and rowid < ${integer(before)}
-          order by rowid desc limit ${integer(limit)}`,
-    ).map(({ id }) => id)
-  })
+  const found = sources.map(({ index, match }) =>
+    connection.all(newestOf[index], { match, before, limit }).map(({ id }) => id),
+  )
   if (sources.some(({ index }) => index === 'hs_bigrams'))
     found.push(connection.all(unindexed, { before, limit }).map(({ id }) => id))
   // Below the last id of a source that may have more, the others' are not complete.

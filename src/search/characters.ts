@@ -1,6 +1,15 @@
 /** What makes the word index see a word: a letter or a digit. */
 export const WORD_CHARACTER = /[\p{L}\p{N}\p{Co}]/u
 
+/** The first so many characters (code points) of a text. */
+export function head(text: string, length: number): string {
+  const units = text.slice(0, length)
+  if (text.length <= length || !/[\ud800-\udfff]/.test(units)) return units
+  return Array.from(text.slice(0, 2 * length))
+    .slice(0, length)
+    .join('')
+}
+
 /** Characters of scripts that put no spaces between words, or glue particles to them. */
 const UNSEGMENTED =
   /(?=[\p{L}\p{M}\p{N}])[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Bopomofo}\p{scx=Hangul}\p{scx=Yi}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}\p{scx=Tibetan}]/u

@@ -1,7 +1,8 @@
-import { type RawBuilder, sql } from 'kysely'
+import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { checkId, checkTextList, checkTime } from '../arguments.ts'
+import type { Connection } from '../database/connection.ts'
 import { isOneOf } from '../database/filters.ts'
-import { build } from '../database/fixed-query.ts'
+import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import type { SearchOptions } from './search-types.ts'
 
 /** Which messages a search looks at. */
@@ -14,11 +15,25 @@ export interface Filters {
   since: number | undefined
   until: number | undefined
   /** No messages of these sessions. */
-  excludeSessions?: readonly string[] | undefined
+  excludeSessions: readonly string[] | undefined
+}
+
+const NO_FILTERS: Filters = {
+  sources: undefined,
+  excludeSources: undefined,
+  roles: undefined,
+  tools: undefined,
+  sessionId: undefined,
+  since: undefined,
+  until: undefined,
+  excludeSessions: undefined,
 }
 
 /** @throws TypeError naming the option and what it must be. */
-export function checkFilters(options: SearchOptions): Filters {
+export function checkFilters(
+  options: SearchOptions,
+  excludeSessions: readonly string[] | undefined,
+): Filters {
   return {
     sources: checkTextList(options.sources, 'sources'),
     excludeSources: checkTextList(options.excludeSources, 'excludeSources'),
@@ -27,6 +42,7 @@ export function checkFilters(options: SearchOptions): Filters {
     sessionId: options.sessionId === undefined ? undefined : checkId(options.sessionId, 'sessionId'),
     since: options.since === undefined ? undefined : checkTime(options.since, 'since'),
     until: options.until === undefined ? undefined : checkTime(options.until, 'until'),
+    excludeSessions,
   }
 }
 
@@ -55,21 +71,34 @@ export function isFiltered(filters: Filters): boolean {
   return Object.values(filters).some((filter) => filter !== undefined)
 }
 
-/** What is read of a message that may be a hit. */
-export const HIT_COLUMNS = [
-  'messages.id',
-  'messages.session_id',
-  'messages.role',
-  'messages.timestamp',
-  'messages.content',
-  'messages.tool_name',
-  'messages.tool_calls',
-  'sessions.source',
-  'sessions.model',
-  'sessions.started_at as session_started',
-] as const
+/** A message that may be a hit. */
+export type HitRow = Awaited<ReturnType<ReturnType<typeof rowsOf>['execute']>>[number]
 
-/** Whether a column is one of the ids, however many. */
-export function isOneOfIds(column: 'messages.id', ids: readonly number[]): RawBuilder<boolean> {
-  return sql`${sql.ref(column)} in (select value from json_each(${JSON.stringify(ids)}))`
+function rowsOf(filters: Filters, ids: RawBuilder<string>) {
+  return searchedMessages(filters)
+    .select([
+      'messages.id',
+      'messages.session_id',
+      'messages.role',
+      'messages.timestamp',
+      'messages.content',
+      'messages.tool_name',
+      'messages.tool_calls',
+      'sessions.source',
+      'sessions.model',
+      'sessions.started_at as session_started',
+    ])
+    .where(sql<SqlBool>`messages.id in (select value from json_each(${ids}))`)
+    .orderBy('messages.id', 'desc')
+}
+
+const unfiltered = fixedQuery((param: Param<{ ids: string }>) => rowsOf(NO_FILTERS, param('ids')))
+
+/** The messages of so many ids that the filters let through, newest first. */
+export function readRows(connection: Connection, ids: readonly number[], filters: Filters): HitRow[] {
+  if (ids.length === 0) return []
+  const json = JSON.stringify(ids)
+  return isFiltered(filters)
+    ? connection.execute(rowsOf(filters, sql`${json}`).compile()).rows
+    : connection.all(unfiltered, { ids: json })
 }

@@ -1,5 +1,5 @@
-import { containsCjk, WORD_CHARACTER } from './characters.ts'
-import { ACCENTED, fold, foldWithOrigins } from './fold.ts'
+import { containsCjk, head, WORD_CHARACTER } from './characters.ts'
+import { foldWithOrigins } from './fold.ts'
 import { SEARCH_FIELDS, type Searched, type SearchField } from './projection.ts'
 import type { Term } from './query.ts'
 
@@ -20,7 +20,7 @@ const OVERLAP = 2_048
 const WORD = WORD_CHARACTER.source
 
 /** A pattern for a term in a folded text without accents: as words, or wherever it stands. */
-function termPattern(term: Term, asWords: boolean): RegExp {
+export function termPattern(term: Term, asWords: boolean): RegExp {
   const folded = foldWithOrigins(term.text).text
   if (!asWords || !term.indexed || containsCjk(term.text)) return new RegExp(escaped(folded), 'gu')
   const words = folded.split(new RegExp(`[^${WORD.slice(1, -1)}]+`, 'u')).filter(Boolean)
@@ -31,9 +31,8 @@ function termPattern(term: Term, asWords: boolean): RegExp {
   )
 }
 
-/** Where terms are in a message, in the order of its fields and of their texts. */
-export function findMatches(texts: Searched, terms: readonly Term[], asWords: boolean): Match[] {
-  const patterns = terms.map((term) => termPattern(term, asWords))
+/** Where patterns are in a message, in the order of its fields and of their texts. */
+export function findMatches(texts: Searched, patterns: readonly RegExp[]): Match[] {
   const matches: Match[] = []
   for (const field of SEARCH_FIELDS) {
     const found = new Map<number, Match>()
@@ -46,11 +45,6 @@ export function findMatches(texts: Searched, terms: readonly Term[], asWords: bo
 }
 
 function inPiece(text: string, patterns: readonly RegExp[]): { start: number; end: number }[] {
-  // Where each character was is worth finding out only where there is something.
-  if (!ACCENTED.test(text)) {
-    const plain = fold(text)
-    if (!patterns.some((pattern) => plain.search(pattern) !== -1)) return []
-  }
   const folded = foldWithOrigins(text)
   const found: { start: number; end: number }[] = []
   for (const pattern of patterns)
@@ -79,10 +73,7 @@ export function snippetOf(
   const first = matches[0]
   if (!first) {
     const text = texts.content || texts.tool_calls || texts.tool_name
-    const head = Array.from(text.slice(0, 2 * LENGTH))
-      .slice(0, LENGTH)
-      .join('')
-    return head.length < text.length ? `${head}...` : head
+    return text.length > LENGTH ? `${head(text, LENGTH)}...` : text
   }
   const text = texts[first.field]
   const from = edge(text, Math.max(0, first.start - BEFORE))

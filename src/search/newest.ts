@@ -3,17 +3,18 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
 import type { Executor } from '../database/executor.ts'
 import { integer } from '../database/filters.ts'
+import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import { select } from '../database/shape.ts'
 import { runsOf, unsegmentedRuns } from './bigrams.ts'
 import { type Candidates, candidatesBelow, type Indexes, type Sources, sourcesOf } from './candidates.ts'
 import { containsCjk } from './characters.ts'
-import { type Filters, HIT_COLUMNS, isOneOfIds, searchedMessages } from './filters.ts'
-import { fold } from './fold.ts'
-import { SEARCH_FIELDS, searched } from './projection.ts'
+import { type Filters, type HitRow, readRows } from './filters.ts'
+import { FoldedText, fold } from './fold.ts'
+import { searched } from './projection.ts'
 import { type QueryTree, renderFts5, type Term } from './query.ts'
 
 /** Messages looked at in one go: the fewest, and the most when few of them match. */
-const FEWEST = 32
+const FEWEST = 8
 const MOST = 512
 
 /** Ids that one statement walks over where no index can tell. */
@@ -37,9 +38,6 @@ export interface NewestOptions {
   limit: number
   signal: AbortSignal | undefined
 }
-
-/** A message that matched, as it was read. */
-export type HitRow = ReturnType<typeof readRows>[number]
 
 /**
  * The messages that match a tree, newest first: walks the candidates of the indexes, or all messages where no
@@ -148,47 +146,34 @@ function likePattern(folded: string): string {
   return `%${folded.replaceAll(/[!%_]/g, '!$&').replaceAll(' ', '%')}%`
 }
 
-function readRows(connection: Connection, ids: number[], filters: Filters) {
-  if (ids.length === 0) return []
-  const query = searchedMessages(filters)
-    .select(HIT_COLUMNS)
-    .where(isOneOfIds('messages.id', ids))
-    .orderBy('messages.id', 'desc')
-  return connection.execute(query.compile()).rows
-}
-
 /** Whether a message matches a tree: the index decides about words, the text about everything else. */
 function matches(connection: Connection, tree: QueryTree, row: HitRow, options: NewestOptions): boolean {
-  const texts = searched(row, options.whole)
-  const folded = SEARCH_FIELDS.map((field) => fold(texts[field]))
+  const texts = Object.values(searched(row, options.whole)).map((field) => new FoldedText(field))
   const holds = (node: QueryTree): boolean => {
     if (node.kind === 'and') return node.items.every(holds)
     if (node.kind === 'or') return node.items.some(holds)
     if (node.kind === 'not') return holds(node.keep) && !holds(node.drop)
     if (options.words === 'substring' || !options.indexes.words || !node.indexed)
-      return includes(folded, node)
-    return isIndexed(connection, row.id, node) || isGlued(folded, node)
+      return texts.some((field) => field.includes(node.text))
+    return isIndexed(connection, row.id, node) || isGlued(texts, node)
   }
   return holds(tree)
 }
 
-function includes(folded: string[], term: Term): boolean {
-  const text = fold(term.text)
-  return folded.some((field) => field.includes(text))
+function isIndexed(connection: Connection, id: number, term: Term): boolean {
+  return connection.get(indexedWord, { match: renderFts5(term), id }) !== undefined
 }
 
-function isIndexed(connection: Connection, id: number, term: Term): boolean {
-  return (
-    select(
-      connection,
-      sql`select 1 from messages_fts where messages_fts match ${renderFts5(term)} and rowid = ${integer(id)}`,
-    ).length > 0
-  )
-}
+const indexedWord = fixedQuery((param: Param<{ match: string; id: number }>) => ({
+  compile: () =>
+    sql`select 1 from messages_fts where messages_fts match ${param('match')} and rowid = ${integer(param('id'))}`.compile(
+      build,
+    ),
+}))
 
 /** Whether a word stands inside a run of a script without spaces: `youer` in `修改youer服务端`. */
-function isGlued(folded: string[], term: Term): boolean {
+function isGlued(texts: readonly FoldedText[], term: Term): boolean {
   const [run, ...others] = runsOf(term.text)
   if (run === undefined || others.length > 0 || containsCjk(run)) return false
-  return folded.some((field) => unsegmentedRuns(field).some((glued) => glued.includes(run)))
+  return texts.some(({ folded }) => unsegmentedRuns(folded).some((glued) => glued.includes(run)))
 }

@@ -1,5 +1,6 @@
 import { text } from '../database/cells.ts'
 import { visibleStored } from '../messages/structured-content.ts'
+import { head } from './characters.ts'
 
 /** Characters of a tool's result that are searched; migration 010 has the same. */
 const TOOL_RESULT = 8_192
@@ -39,9 +40,5 @@ export function searched(row: SearchedRow, whole = false): Searched {
 function bounded(visible: string, isToolResult: boolean): string {
   const media = visible.indexOf(MEDIA)
   const words = media === -1 ? visible : visible.slice(0, media + MEDIA.length)
-  if (!isToolResult || words.length <= TOOL_RESULT) return words
-  // Characters are code points.
-  return Array.from(words.slice(0, 2 * TOOL_RESULT))
-    .slice(0, TOOL_RESULT)
-    .join('')
+  return isToolResult ? head(words, TOOL_RESULT) : words
 }

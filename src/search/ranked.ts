@@ -2,8 +2,7 @@ import { sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
 import { integer } from '../database/filters.ts'
 import { select } from '../database/shape.ts'
-import { type Filters, HIT_COLUMNS, isFiltered, isOneOfIds, searchedMessages } from './filters.ts'
-import type { HitRow } from './newest.ts'
+import { type Filters, type HitRow, isFiltered, readRows, searchedMessages } from './filters.ts'
 
 /** Up to so many matches every one is ranked: bm25 takes about a microsecond each. */
 const RANKED = 10_000
@@ -78,7 +77,6 @@ function scoreOf(connection: Connection, match: string, id: number): number | un
 }
 
 function readInOrder(connection: Connection, ids: number[], filters: Filters): HitRow[] {
-  const query = searchedMessages(filters).select(HIT_COLUMNS).where(isOneOfIds('messages.id', ids))
-  const rows = new Map(connection.execute(query.compile()).rows.map((row) => [row.id, row]))
+  const rows = new Map(readRows(connection, ids, filters).map((row) => [row.id, row]))
   return ids.flatMap((id) => rows.get(id) ?? [])
 }

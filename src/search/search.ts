@@ -4,9 +4,9 @@ import { StateStoreBusyError, StateStoreError } from '../errors.ts'
 import { readMessage, readPage } from '../messages/read.ts'
 import { catchUp, isBehind } from './bigram-index.ts'
 import { containsCjk } from './characters.ts'
-import { checkFilters, type Filters } from './filters.ts'
-import { toHit } from './hits.ts'
-import { findNewest, type HitRow } from './newest.ts'
+import { checkFilters, type Filters, type HitRow } from './filters.ts'
+import { toHits } from './hits.ts'
+import { findNewest } from './newest.ts'
 import {
   anyOf,
   hasOperators,
@@ -80,14 +80,13 @@ export class SearchRepository {
     excludeSessions: readonly string[] | undefined,
   ): Promise<SearchHit[]> {
     const tree = parseQuery(checkText(query, 'query'))
-    const checked = { ...checkOptions(options), operators: hasOperators(query) }
-    checked.filters.excludeSessions = excludeSessions
+    const checked = { ...checkOptions(options, excludeSessions), operators: hasOperators(query) }
     if (tree === undefined) return []
     checked.signal?.throwIfAborted()
     const { rows, ...how } = await this.#find(tree, checked)
     const { context, marks, scan: whole } = checked
     const show = { ...how, terms: wantedTerms(tree), asWords: how.route === 'words', whole, context, marks }
-    return this.#context.executor.read((connection) => rows.map((row) => toHit(connection, row, show)))
+    return this.#context.executor.read((connection) => toHits(connection, rows, show))
   }
 
   /**
@@ -253,14 +252,17 @@ export class SearchRepository {
   }
 }
 
-function checkOptions(options: SearchOptions): Omit<CheckedOptions, 'operators'> {
+function checkOptions(
+  options: SearchOptions,
+  excludeSessions?: readonly string[],
+): Omit<CheckedOptions, 'operators'> {
   const { after, orderBy = 'rank', marks = ['>>>', '<<<'] } = options
   if (orderBy !== 'rank' && orderBy !== 'newest') throw new TypeError("orderBy must be 'rank' or 'newest'.")
   if (!Array.isArray(marks) || marks.length !== 2) throw new TypeError('marks must be an array of two texts.')
   for (const mark of marks) checkText(mark, 'marks')
   if (after !== undefined) checkCount(checkObject(after, 'after').id, 'after.id')
   return {
-    filters: checkFilters(options),
+    filters: checkFilters(options, excludeSessions),
     limit: checkCount(options.limit === undefined ? 20 : options.limit, 'limit'),
     offset: checkCount(options.offset === undefined ? 0 : options.offset, 'offset'),
     after,
