@@ -86,7 +86,7 @@ async function group(name: string, make: (path: string) => Promise<void>, suffix
 /** Bytes that the indexes take in the file, a message. */
 function indexBytes(path: string): { words: number; bigrams: number } {
   const db = new Database(path, { readonly: true })
-  const size = db.prepare('select sum(pgsize) from dbstat where aggregate and name glob ?').pluck()
+  const size = db.prepare('select sum(pgsize) from dbstat where aggregate = 1 and name glob ?').pluck()
   const each = (names: string) => Math.round(Number(size.get(names)) / SEARCHED)
   const bytes = { words: each('messages_fts_*'), bigrams: each('hs_bigrams_*') }
   db.close()
