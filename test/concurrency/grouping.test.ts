@@ -79,8 +79,8 @@ it('one bad append among 50 rejects alone', async () => {
     expect((await store.sessions.get('s'))?.message_count).toBe(50)
     expectSound(path)
   }
-  // What ran before the bad one is committed by itself; the rest shares another commit.
-  expect(Math.min(...made)).toBe(2)
+  // One that its session does not take has written nothing: the others share a commit, more on a busy machine.
+  expect(Math.min(...made)).toBe(1)
   expect(Math.max(...made)).toBeLessThan(10)
 })
 
