@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { Connection } from '../../src/database/connection.ts'
 import { migrate } from '../../src/database/migrator.ts'
 import type { StateStore } from '../../src/index.ts'
-import { searched } from '../../src/search/projection.ts'
+import { type SearchedRow, searched } from '../../src/search/projection.ts'
 import { writeHermesFile } from '../support/hermes-file.ts'
 import { change, expectIndexesSound, indexBytes, matching, query } from '../support/index-damage.ts'
 import { newPath, openForTest } from '../support/stores.ts'
@@ -125,13 +125,11 @@ describe('what the word index holds', () => {
       .prepare(`
         select m.role, m.content, m.tool_name, m.tool_calls, t.content as text, t.tool_name as name, t.tool_calls as calls
         from messages as m join hs_message_text as t using (id)`)
-      .all() as Record<string, string>[]
+      .all() as (SearchedRow & Record<'text' | 'name' | 'calls', string | null>)[]
     db.close()
     expect(rows).toHaveLength(14)
     for (const { text, name, calls, ...row } of rows)
-      expect({ content: text ?? '', tool_name: name ?? '', tool_calls: calls ?? '' }).toEqual(
-        searched(row as unknown as Parameters<typeof searched>[0]),
-      )
+      expect({ content: text ?? '', tool_name: name ?? '', tool_calls: calls ?? '' }).toEqual(searched(row))
   })
 
   test('words with and without their accents', async () => {
