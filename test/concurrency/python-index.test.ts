@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { StateStore } from '../../src/index.ts'
+import type { SearchHit, StateStore } from '../../src/index.ts'
 import { bigramPhrase } from '../../src/search/bigrams.ts'
 import { expectIndexesSound, matching, query } from '../support/index-damage.ts'
 import { type Child, expectSound, pythonSqlite, start } from '../support/processes.ts'
@@ -48,8 +48,14 @@ describe.skipIf(!pythonSqlite)('the indexes of a file that a Python program writ
     await ask('append', 's', 'user', '海豹')
   }
 
-  const ids = async (store: StateStore, query: string) =>
-    (await store.search.messages(query, { limit: 1_000 })).map(({ id }) => id).sort((a, b) => a - b)
+  const ids = async (store: StateStore, query: string) => {
+    const found: number[] = []
+    for (let after: SearchHit | undefined, page: SearchHit[]; ; after = page.at(-1)) {
+      page = await store.search.messages(query, { limit: 1_000, ...(after && { after }) })
+      found.push(...page.map(({ id }) => id))
+      if (page.length < 1_000) return found.sort((a, b) => a - b)
+    }
+  }
 
   /** Expects both routes to find exactly what is there, both indexes to hold it, and no damage. */
   async function expectRight(store: StateStore): Promise<void> {
