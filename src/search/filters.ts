@@ -92,7 +92,8 @@ function rowsOf(filters: Filters, ids: RawBuilder<string>) {
     .orderBy('messages.id', 'desc')
 }
 
-const unfiltered = fixedQuery((param: Param<{ ids: string }>) => rowsOf(NO_FILTERS, param('ids')))
+/** The messages of so many ids, a JSON array, newest first. */
+export const unfiltered = fixedQuery((param: Param<{ ids: string }>) => rowsOf(NO_FILTERS, param('ids')))
 
 /** The messages of so many ids that the filters let through, newest first. */
 export function readRows(connection: Connection, ids: readonly number[], filters: Filters): HitRow[] {

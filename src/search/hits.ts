@@ -12,7 +12,8 @@ import type { ContextMessage, SearchHit } from './search-types.ts'
 
 const CONTEXT_LENGTH = 200
 
-const neighbours = fixedQuery((param: Param<{ session_id: string; id: number; limit: number }>) => {
+/** The messages of a session around one. */
+export const neighbours = fixedQuery((param: Param<{ session_id: string; id: number; limit: number }>) => {
   const messages = build
     .selectFrom('all_messages as messages')
     .select(['id', 'role', headOfContent(CONTEXT_LENGTH).as('content')])

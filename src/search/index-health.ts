@@ -20,19 +20,19 @@ export class IndexHealth {
   readonly #events: EventHandler
   /** Whether the indexes may be put aside: those of later Hermes versions are theirs. */
   readonly #own: boolean
-  #schema: unknown
+  #schema: number | undefined
 
   constructor(connection: Connection, shape: Shape, words: boolean, own: boolean, events: EventHandler) {
     this.words = words
     this.bigrams = hasBigrams(shape)
     this.#own = own
     this.#events = events
-    this.#schema = connection.pragma('schema_version')
+    this.#schema = connection.schemaVersion
   }
 
   /** Looks again where somebody, in this process or another, has changed the schema. */
   refresh(connection: Connection): void {
-    const schema = connection.pragma('schema_version')
+    const schema = connection.schemaVersion
     if (schema === this.#schema) return
     this.#schema = schema
     const shape = readShape(connection)
