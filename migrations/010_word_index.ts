@@ -16,7 +16,7 @@ function projection(messages: RawBuilder<unknown>): RawBuilder<unknown> {
   // Hermes's form of structured content begins with a NUL, at which SQLite's functions on text stop.
   const visible = sql`
     select id, role, tool_name, tool_calls, case when instr(content, char(0)) = 1
-      then replace(replace(replace(cast(substr(cast(content as blob), 2) as text), '\\n', ' '), '\\t', ' '), '\\r', ' ')
+      then ${unescaped(sql`cast(substr(cast(content as blob), 2) as text)`, '\\\\')}
       else content end as visible
     from (${messages})`
   // An image or a sound is no text: what follows `;base64,` is left out.
@@ -25,12 +25,21 @@ function projection(messages: RawBuilder<unknown>): RawBuilder<unknown> {
     select id, role, tool_name, tool_calls, case when ${media}
       then substr(visible, 1, ${media} + 7) else visible end as text
     from (${visible})`
-  // Escapes of JSON would glue a letter to the word that follows.
+  // Arguments are JSON inside the JSON: their backslashes are four.
+  const calls = unescaped(sql`tool_calls`, '\\\\\\\\')
   return sql`
     select id, case when role = 'tool' and length(cast(text as blob)) > ${sql.lit(TOOL_RESULT)}
       then substr(text, 1, ${sql.lit(TOOL_RESULT)}) else text end as content, tool_name,
-      replace(replace(replace(replace(tool_calls, '\\n', ' '), '\\t', ' '), '\\r', ' '), char(34), ' ') as tool_calls
+      replace(${calls}, char(34), ' ') as tool_calls
     from (${text})`
+}
+
+/** JSON without the escapes whose letter would be glued to the next word: of white space, not the `\\new` of a path. */
+function unescaped(json: RawBuilder<unknown>, backslash: string): RawBuilder<unknown> {
+  return [backslash, '\\n', '\\t', '\\r'].reduce(
+    (text, part) => sql`replace(${text}, ${sql.lit(part)}, ' ')`,
+    json,
+  )
 }
 
 /** The row of a trigger. */

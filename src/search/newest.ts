@@ -136,14 +136,15 @@ function mayHold(tree: QueryTree, options: NewestOptions): RawBuilder<SqlBool> {
             select 1 from messages_fts where messages_fts match ${renderFts5(tree)} and rowid = messages.id)`,
         ]
       : []
-  return sql`(${sql.join([...plain, ...columns.map(foreign), ...asWord], sql` or `)})`
+  const escaped = sql`instr(tool_calls, '\\u')`
+  return sql`(${sql.join([...plain, ...columns.map(foreign), escaped, ...asWord], sql` or `)})`
 }
 
 const BEYOND_ASCII = '*[^\x01-\x7f]*'
 
-/** White space may be of another kind, and longer; in tool calls quotes are white space. */
+/** White space may be of another kind, and longer; in tool calls quotes are white space, and backslashes are four. */
 function likePattern(folded: string): string {
-  return `%${folded.replaceAll(/[!%_]/g, '!$&').replaceAll(' ', '%')}%`
+  return `%${folded.replaceAll(/[!%_]/g, '!$&').replaceAll(/ |\\+/g, '%')}%`
 }
 
 /** Whether a message matches a tree: the index decides about words, the text about everything else. */

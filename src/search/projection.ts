@@ -24,7 +24,8 @@ export const SEARCH_FIELDS: readonly SearchField[] = ['content', 'tool_name', 't
 
 /**
  * What is searched of a message: its visible text, of a tool's result the first 8,192 characters, without what
- * follows `;base64,`; the name of its tool; its tool calls, with quotes and escaped white space as spaces.
+ * follows `;base64,`; the name of its tool; its tool calls, with quotes and escaped white space as spaces, other escapes as
+ * what they stand for.
  *
  * @param whole Do not shorten the text.
  */
@@ -33,8 +34,19 @@ export function searched(row: SearchedRow, whole = false): Searched {
   return {
     content: whole ? visible : bounded(visible, row.role === 'tool'),
     tool_name: text(row.tool_name) ?? '',
-    tool_calls: (text(row.tool_calls) ?? '').replaceAll(/\\[ntr]|"/g, ' '),
+    tool_calls: (text(row.tool_calls) ?? '').replaceAll(ESCAPE, characterOf).toWellFormed(),
   }
+}
+
+/**
+ * Escapes of JSON. Arguments are JSON inside the JSON, whose backslashes are four; and Python's `json.dumps` escapes
+ * every character beyond ASCII, which the word index cannot read.
+ */
+const ESCAPE = /\\{4}|\\[ntr]|"|\\{1,2}u([0-9a-fA-F]{4})/g
+
+function characterOf(escaped: string, code: string | undefined): string {
+  if (code !== undefined) return String.fromCharCode(Number.parseInt(code, 16))
+  return escaped.length === 4 ? '\\' : ' '
 }
 
 function bounded(visible: string, isToolResult: boolean): string {

@@ -64,11 +64,13 @@ describe.skipIf(!pythonSqlite)('the indexes of a file that a Python program writ
       [UNSEGMENTED, 'unsegmented'],
     ] as const)
       for (const word of words) {
+        // As json.dumps writes it.
+        const escaped = word.replaceAll(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16)}`)
         const there = query<number>(
           path,
           'select id from hs_message_text where instr(content, ?) or instr(tool_calls, ?) order by id',
           word,
-          word,
+          escaped,
         )
         expect(there.length).toBeGreaterThan(0)
         expect({ word, ids: await ids(store, word) }).toEqual({ word, ids: there })

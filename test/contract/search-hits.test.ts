@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { MessageContent, SearchHit, SearchOptions, StateStore } from '../../src/index.ts'
 import { bothModes } from '../support/stores.ts'
@@ -161,6 +162,40 @@ describe.each(bothModes)('hits in $name', (kind) => {
       for (const query of ['shell', 'docker', '容器', '🚀', 'ocke'])
         expect(await matched(query, text), query).toEqual([`tool_calls ${query}`])
       expect(await matched('docker', text, { scan: true })).toEqual(['tool_calls docker'])
+    })
+
+    test.each(['C:\\new', 'new', 'tmp\\readme.txt', '修改', 'naïve', '🚀'])(
+      'of %s behind escapes',
+      async (query) => {
+        const args = JSON.stringify({ run: 'del C:\\new C:\\tmp\\readme.txt', note: '修改 naïve 🚀' })
+        const tool_calls = [{ id: 'c1', type: 'function', function: { name: 'shell', arguments: args } }]
+        await store.messages.append('s', { role: 'assistant', content: null, tool_calls })
+        const [hit] = await store.search.messages(query)
+        expect(hit?.snippet).toContain(`>>>${query}<<<`)
+        // As Python's json.dumps writes it, with the arguments escaped once and twice.
+        const escaped = (text: string) =>
+          text.replaceAll(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+        await store.messages.append('s', { role: 'assistant', content: null })
+        for (const text of [
+          escaped(JSON.stringify(tool_calls)),
+          JSON.stringify([
+            { id: 'c1', type: 'function', function: { name: 'shell', arguments: escaped(args) } },
+          ]),
+        ]) {
+          await sql`update messages set tool_calls = ${text}`.execute(store.db)
+          expect(await store.search.messages(query), text).toHaveLength(2)
+          expect((await store.search.messages(query))[0]?.snippet).toContain(`>>>${query}<<<`)
+        }
+      },
+    )
+
+    test.each(['C:\\new', 'new'])('of %s behind escapes in structured content', async (query) => {
+      await store.messages.append('s', { role: 'user', content: [{ type: 'text', text: 'in C:\\new' }] })
+      await sql`
+        update messages set content = ${`\0json:${JSON.stringify([{ type: 'text', text: 'C:\\new here' }])}`}`.execute(
+        store.db,
+      )
+      expect((await store.search.messages(query))[0]).toMatchObject({ route: 'words' })
     })
 
     test('come by field, and no more than a hundred', async () => {
