@@ -1,25 +1,18 @@
 import { describe, expect, test } from 'vitest'
-import { type Cell, copyFixture, type Fixture, fixtures, type Row } from '../../scripts/fixtures/stored.ts'
+import {
+  type Asked,
+  type Cell,
+  copyFixture,
+  type Fixture,
+  fixtures,
+  type Row,
+} from '../../scripts/fixtures/stored.ts'
 import type { SearchOptions, StateStore } from '../../src/index.ts'
 import { newPath, openForTest } from '../support/stores.ts'
 
-interface Asked {
-  query: string
-  args?: {
-    source_filter?: string[]
-    exclude_sources?: string[]
-    role_filter?: string[]
-    sort?: string
-    include_inactive?: boolean
-  }
-  ids?: number[]
-  error?: string
-}
-
 const readable = fixtures().filter(({ stored }) => stored !== undefined)
 const named = (list: Fixture[]) => list.map((fixture) => [fixture.name, fixture] as const)
-const asked = ({ stored }: Fixture) =>
-  ((stored as unknown as { search?: Asked[] | null }).search ?? []).filter(({ error }) => error === undefined)
+const asked = ({ stored }: Fixture) => (stored?.search ?? []).filter(({ error }) => error === undefined)
 
 /** What Hermes finds although a store must not. */
 const NOT_FOUND: Record<string, { ids: number[]; reason: string }> = {
