@@ -24,8 +24,8 @@ export const SEARCH_FIELDS: readonly SearchField[] = ['content', 'tool_name', 't
 
 /**
  * What is searched of a message: its visible text, of a tool's result the first 8,192 characters, without what
- * follows `;base64,`; the name of its tool; its tool calls, with quotes and escaped white space as spaces, other escapes as
- * what they stand for.
+ * follows `;base64,`; the name of its tool; its tool calls, with quotes and escaped white space as spaces and other
+ * escapes as what they stand for.
  *
  * @param whole Do not shorten the text.
  */
