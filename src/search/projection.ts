@@ -42,11 +42,11 @@ export function searched(row: SearchedRow, whole = false): Searched {
  * Escapes of JSON. Arguments are JSON inside the JSON, whose backslashes are four; and Python's `json.dumps` escapes
  * every character beyond ASCII, which the word index cannot read.
  */
-const ESCAPE = /\\{4}|\\[ntr]|"|\\{1,2}u([0-9a-fA-F]{4})/g
+const ESCAPE = /\\{4}|\\{0,3}"|\\{1,2}(?:[ntr]|u([0-9a-fA-F]{4}))/g
 
 function characterOf(escaped: string, code: string | undefined): string {
   if (code !== undefined) return String.fromCharCode(Number.parseInt(code, 16))
-  return escaped.length === 4 ? '\\' : ' '
+  return escaped === '\\'.repeat(4) ? '\\' : ' '
 }
 
 function bounded(visible: string, isToolResult: boolean): string {
