@@ -158,7 +158,7 @@ async function show(path: string, continuation: string): Promise<void> {
     estimated_cost_usd,
   } of await store.usage.byModel())
     console.log(
-      `${clip(model ?? '(no model given)', 26)}${String(sessions).padStart(5)} sessions` +
+      `${clip(model ?? '(no model given)', 26)}${String(sessions).padStart(5)} ${sessions === 1 ? 'session ' : 'sessions'}` +
         `${input_tokens.toLocaleString('en').padStart(13)} in${output_tokens.toLocaleString('en').padStart(11)} out` +
         `  $${estimated_cost_usd.toFixed(4)}`,
     )
