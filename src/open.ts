@@ -7,6 +7,7 @@ import { assertUsable } from './database/migrator.ts'
 import { type ConnectionOptions, fileSize, MEMORY, reportFileMode } from './database/open-connection.ts'
 import { HERMES_NAMES, reference } from './database/reference.ts'
 import { makeViews } from './database/views.ts'
+import { patiently } from './database/waiting.ts'
 import { type EventHandler, eventSink } from './events.ts'
 import { type Found, look } from './inspect.ts'
 import { type Opened, openNewer, openOwn } from './opening.ts'
@@ -85,7 +86,7 @@ export async function openStateStore(options: OpenOptions = {}): Promise<StateSt
   const { connection } = opened
   try {
     if (path !== MEMORY) reportFileMode(path, events)
-    return await makeStore(opened, found, busyTimeout, events)
+    return await makeStore(opened, found, connecting)
   } catch (error) {
     connection.close()
     throw error
@@ -107,11 +108,10 @@ function resolvePath(path: string | undefined): string {
 async function makeStore(
   { connection, migrations, mended }: Opened,
   found: Found,
-  busyTimeout: number,
-  events: EventHandler,
+  { busyTimeout, signal, events }: ConnectionOptions,
 ): Promise<StateStore> {
   const { path, readonly } = connection
-  const state = inspect(connection)
+  const state = await patiently(() => inspect(connection), busyTimeout, signal)
   if (state.kind === 'empty' || state.kind === 'foreign')
     throw new Error(`'${path}' changed while it was opened.`)
   const { shape, kind } = state

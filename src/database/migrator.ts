@@ -98,10 +98,12 @@ export async function migrate(connection: Connection, options: MigrateOptions): 
     const titles = report.untitled.length
     if (titles > 0)
       report.mended.push(`${titles === 1 ? 'title' : `${titles} titles`} (newer sessions have the same)`)
+    // Read before the commit: in rollback-journal mode another writer may shut out readers after it.
+    const shape = readShape(connection)
+    const remade = shape.has(`column ${PROGRESS}.done`) && (await reference(executedIn(inspect(connection))))
     await patiently(() => connection.commit(), options.busyTimeout, options.signal)
-    if (readShape(connection).has(`column ${PROGRESS}.done`))
-      await finishRebuild(connection, await reference(executedIn(inspect(connection))), options)
-    if (readShape(connection).has('column hs_bigrams_state.watermark')) await fillBigrams(connection, options)
+    if (remade) await finishRebuild(connection, remade, options)
+    if (shape.has('column hs_bigrams_state.watermark')) await fillBigrams(connection, options)
     return report
   } catch (error) {
     connection.rollback()

@@ -127,7 +127,7 @@ async function inChunks(
       let step = steps.next()
       for (; !step.done; step = steps.next()) await nextTick()
       finished = step.value
-      connection.commit()
+      await patiently(() => connection.commit(), busyTimeout, signal)
     } catch (error) {
       connection.rollback()
       throw error
