@@ -17,6 +17,7 @@ export type StateStoreErrorCode =
   | 'CANNOT_OPEN'
   | 'DAMAGED'
   | 'DISK_FULL'
+  | 'FILE_REPLACED'
   | 'DATABASE'
 
 /**
@@ -185,6 +186,26 @@ export class DamagedFileError extends StateStoreError {
 /** The disk, or the quota, is full. The write left nothing behind. */
 export class DiskFullError extends StateStoreError {
   readonly code = 'DISK_FULL'
+}
+
+/**
+ * The file was renamed, deleted or replaced by another one while it was open: a write would go to a file that nobody
+ * reads. Nothing was written; where the file is put back, writes work again.
+ */
+export class FileReplacedError extends StateStoreError {
+  readonly code = 'FILE_REPLACED'
+
+  constructor(
+    readonly path: string,
+    /** Whether nothing is there now. */
+    readonly gone: boolean,
+  ) {
+    super(
+      gone
+        ? `'${path}' was deleted or renamed while it was open. Nothing was written: put it back, or close the store and open it again where the file is.`
+        : `'${path}' was replaced by another file while it was open. Nothing was written: close the store and open it again.`,
+    )
+  }
 }
 
 /** Any other error of SQLite. */

@@ -31,6 +31,15 @@ export type StateStoreEvent = { level: 'info' | 'warning'; message: string } & (
   /** The write-ahead log outgrew its limit: some reader keeps an old snapshot open. */
   | { type: 'wal-size'; bytes: number; limit_bytes: number }
   | { type: 'checkpoint-failed'; reason: string }
+  /** The file was renamed, deleted or replaced while it was open: writes are refused until it is back. */
+  | { type: 'file-replaced'; path: string; gone: boolean }
+  /**
+   * Somebody deleted or replaced the write-ahead log. The file was opened again; of the messages acknowledged since
+   * the last checkpoint, those that were not in it were appended again, each as `from` its old id `to` its new one.
+   */
+  | { type: 'log-lost'; path: string; acknowledged: number; appended: { from: number; to: number }[] }
+  /** The same, but that did not work: the next write tries again. */
+  | { type: 'log-not-recovered'; path: string; reason: string }
   /** A JSON column could not be read; the field reads as empty and the text stays in the file. */
   | { type: 'broken-json'; table: string; column: string; id: number | string }
   /** A text cell holds bytes that are not UTF-8; they read as U+FFFD and stay in the file. */

@@ -115,7 +115,8 @@ async function makeStore(
   if (state.kind === 'empty' || state.kind === 'foreign')
     throw new Error(`'${path}' changed while it was opened.`)
   const { shape, kind } = state
-  makeViews(connection, shape, (await reference(HERMES_NAMES)).shape)
+  const complete = (await reference(HERMES_NAMES)).shape
+  connection.setUp(() => makeViews(connection, shape, complete))
   const newer = kind === 'newer'
   // What was only looked at is still what it was; what was brought up to date need not be checked row by row.
   const { problem } =

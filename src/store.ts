@@ -2,12 +2,16 @@ import { Kysely, type Transaction } from 'kysely'
 import type { Connection } from './database/connection.ts'
 import { stateDialect } from './database/dialect.ts'
 import type { Executor } from './database/executor.ts'
+import { FileGuard } from './database/file-guard.ts'
 import { TRANSACTION_LIMIT_MS } from './database/limits.ts'
+import type { Keep } from './database/lost-log.ts'
+import { MEMORY } from './database/open-connection.ts'
 import { QueueDriver } from './database/queue-driver.ts'
 import type { RepositoryContext } from './database/repository.ts'
 import type { StateDatabase } from './database/schema.ts'
 import { WriteQueue } from './database/write-queue.ts'
 import { MaintenanceRepository } from './maintenance/maintenance.ts'
+import { keepMessages } from './messages/acknowledged.ts'
 import { MessageRepository } from './messages/messages.ts'
 import { SearchRepository } from './search/search.ts'
 import { LineageRepository } from './sessions/lineage.ts'
@@ -48,6 +52,13 @@ export interface StateTransaction {
   readonly db: Transaction<StateDatabase>
 }
 
+function guardOf({ path, readonly, journalMode }: StoreInfo): FileGuard | null {
+  if (readonly || path === MEMORY) return null
+  const guard = new FileGuard(path)
+  guard.remember(journalMode === 'wal')
+  return guard
+}
+
 /** An open state file. Made by {@link openStateStore}. */
 export class StateStore {
   /** How the file was found and opened. */
@@ -76,7 +87,9 @@ export class StateStore {
     context: Omit<RepositoryContext, 'executor'>,
   ) {
     this.info = info
-    this.#queue = new WriteQueue(connection, busyTimeout, context.events, context.indexes)
+    const { events, indexes } = context
+    const keep: Keep = (connection, ids) => keepMessages(connection, ids, indexes)
+    this.#queue = new WriteQueue(connection, guardOf(info), busyTimeout, events, { indexes, keep })
     this.#context = context
     this.db = new Kysely({ dialect: stateDialect(new QueueDriver(this.#queue)) })
     const { sessions, titles, lineage, messages, usage, search } = this.#repositories(this.#queue)

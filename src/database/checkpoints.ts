@@ -1,16 +1,19 @@
 import type { EventHandler } from '../events.ts'
 import type { Connection } from './connection.ts'
+import type { FileGuard } from './file-guard.ts'
 import { CHECKPOINT_EVERY_N_WRITES, WAL_LIMIT_BYTES } from './limits.ts'
 
 /** Moves the write-ahead log into the file now and then, and says so when it cannot keep up. */
 export class Checkpoints {
   readonly #connection: Connection
+  readonly #guard: FileGuard | null
   readonly #events: EventHandler
   #writes = 0
   #reported = false
 
-  constructor(connection: Connection, events: EventHandler) {
+  constructor(connection: Connection, guard: FileGuard | null, events: EventHandler) {
     this.#connection = connection
+    this.#guard = guard
     this.#events = events
   }
 
@@ -24,6 +27,8 @@ export class Checkpoints {
   run(): void {
     this.#writes = 0
     try {
+      // A log that nobody else reads must not be moved over what they have written since.
+      if (this.#guard?.holds(true) === false) return
       const bytes = this.#connection.checkpoint()
       if (bytes > WAL_LIMIT_BYTES && !this.#reported)
         this.#events({

@@ -1,4 +1,4 @@
-import type Database from 'better-sqlite3'
+import Database from 'better-sqlite3'
 import type { CompiledQuery, QueryResult } from 'kysely'
 import type { EventHandler } from '../events.ts'
 import type { FixedQuery } from './fixed-query.ts'
@@ -29,7 +29,9 @@ const MAX_STATEMENTS = 500
  * Every method runs to its end in the same tick.
  */
 export class Connection {
-  readonly #db: Database.Database
+  #db: Database.Database
+  readonly #open: (() => Database.Database) | undefined
+  readonly #setUps: ((connection: Connection) => void)[] = []
   readonly #events: EventHandler
   /** Statements of queries that were compiled for a call, by SQL text; the oldest go first. */
   readonly #statements = new Map<string, Statement>()
@@ -38,9 +40,16 @@ export class Connection {
   /** Why it is read-only, where it is. */
   readonlyBecause = 'it was opened with readonly: true, so open it without that to write.'
 
+  /**
+   * Ids of the messages that this connection stored since all of the log was last moved to the file: what is lost
+   * with the log.
+   */
+  readonly stored: number[] = []
+
   /** @internal The types of better-sqlite3 are not ours to publish: users need not have them. */
-  constructor(db: Database.Database, events: EventHandler) {
+  constructor(db: Database.Database, events: EventHandler, open?: () => Database.Database) {
     this.#db = db
+    this.#open = open
     this.readonly = db.readonly
     this.#events = events
   }
@@ -171,9 +180,38 @@ export class Connection {
 
   /** Moves what it can from the write-ahead log to the file without waiting. Returns the log's size in bytes. */
   checkpoint(): number {
-    const { log } = this.#statement('pragma wal_checkpoint(passive)').get() as { log: number }
+    const { log, checkpointed } = this.#statement('pragma wal_checkpoint(passive)').get() as {
+      log: number
+      checkpointed: number
+    }
+    if (log === checkpointed) this.stored.length = 0
     const { page_size } = this.#statement('pragma page_size').get() as { page_size: number }
     return log * page_size
+  }
+
+  /** Has `run` set the connection up, now and whenever it is opened again. */
+  setUp(run: (connection: Connection) => void): void {
+    this.#setUps.push(run)
+    run(this)
+  }
+
+  /**
+   * Opens the file again, for its write-ahead log is gone. The last connection to close would move what is in the lost
+   * log to the file, over what others have written there since: a second one that is open meanwhile keeps it from
+   * that, and cannot do it either, being read-only.
+   */
+  reopen(): void {
+    if (!this.#open) throw new Error(`'${this.path}' cannot be opened again.`)
+    const second = new Database(this.path, { readonly: true, timeout: 0 })
+    try {
+      second.prepare('select 1 from sqlite_schema').get()
+    } catch {
+      // The index of the lost log does not fit the new one. Its lock on the file is what matters.
+    }
+    this.close()
+    second.close()
+    this.#db = this.#open()
+    for (const run of this.#setUps) run(this)
   }
 
   /**

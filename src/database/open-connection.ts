@@ -81,24 +81,27 @@ export function reportFileMode(path: string, events: EventHandler): void {
 
 /** Opens a connection with every setting made explicit, waiting for other processes without blocking. */
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
-  const { path, readonly, busyTimeout, signal } = options
+  const { path, busyTimeout, signal } = options
   try {
     return await patiently(
-      () => {
-        const db = new Database(path, { readonly, fileMustExist: path !== MEMORY, timeout: SQLITE_WAIT_MS })
-        try {
-          configure(db, options)
-          return new Connection(db, options.events)
-        } catch (error) {
-          db.close()
-          throw error
-        }
-      },
+      () => new Connection(openDatabase(options), options.events, () => openDatabase(options)),
       busyTimeout,
       signal,
     )
   } catch (error) {
     throw toStoreError(error, path)
+  }
+}
+
+function openDatabase(options: ConnectionOptions): Database.Database {
+  const { path, readonly } = options
+  const db = new Database(path, { readonly, fileMustExist: path !== MEMORY, timeout: SQLITE_WAIT_MS })
+  try {
+    configure(db, options)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
   }
 }
 

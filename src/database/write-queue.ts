@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import {
   DamagedFileError,
+  FileReplacedError,
   ReadonlyStoreError,
   StateStoreBusyError,
   StateStoreClosedError,
@@ -11,8 +12,10 @@ import { Checkpoints } from './checkpoints.ts'
 import type { Connection } from './connection.ts'
 import type { Batch, Executor } from './executor.ts'
 import { flushAtExit } from './exit.ts'
+import type { FileGuard } from './file-guard.ts'
 import { IndexUpkeep } from './index-upkeep.ts'
-import { TICK_BUDGET_MS } from './limits.ts'
+import { FILE_CHECK_MS, TICK_BUDGET_MS } from './limits.ts'
+import { type Keep, LostLog } from './lost-log.ts'
 import { OpenTransaction } from './open-transaction.ts'
 import { BatchedWrite, type IndexCare, isWrite, LoneWrite, type Turn, type Write } from './queue-entries.ts'
 import { isBusy, toStoreError } from './sqlite-errors.ts'
@@ -27,6 +30,8 @@ import { WriteGroup } from './write-group.ts'
  */
 export class WriteQueue implements Executor {
   readonly #connection: Connection
+  readonly #guard: FileGuard | null
+  readonly #lostLog: LostLog | null
   readonly #busyTimeout: number
   readonly #events: EventHandler
   readonly #indexes: IndexCare
@@ -37,6 +42,8 @@ export class WriteQueue implements Executor {
   readonly #checkpoints: Checkpoints
   readonly #forget: () => void
   #draining = false
+  #reopening = false
+  #nextLook: NodeJS.Timeout | undefined
   #whenDrained: (() => void) | undefined
   #transaction: OpenTransaction | undefined
   #turn: Turn | undefined
@@ -44,14 +51,22 @@ export class WriteQueue implements Executor {
   #closed = false
   #closing = Promise.resolve()
 
-  constructor(connection: Connection, busyTimeout: number, events: EventHandler, indexes: IndexCare) {
+  constructor(
+    connection: Connection,
+    guard: FileGuard | null,
+    busyTimeout: number,
+    events: EventHandler,
+    { indexes, keep }: { indexes: IndexCare; keep: Keep },
+  ) {
     this.#connection = connection
+    this.#guard = guard
+    this.#lostLog = guard && new LostLog(connection, guard, keep, events)
     this.#indexes = indexes
     this.#upkeep = new IndexUpkeep(connection, indexes)
     this.#group = new WriteGroup(connection, this.#upkeep)
     this.#busyTimeout = busyTimeout
     this.#events = events
-    this.#checkpoints = new Checkpoints(connection, events)
+    this.#checkpoints = new Checkpoints(connection, guard, events)
     this.#forget = flushAtExit(this)
   }
 
@@ -59,7 +74,7 @@ export class WriteQueue implements Executor {
     this.#assertUsable()
     const connection = this.#connection
     try {
-      if (!connection.inTransaction) return body(connection)
+      if (!connection.inTransaction && !this.#reopening) return body(connection)
     } catch (error) {
       // A file in rollback-journal mode is locked while another process commits.
       if (!isBusy(error)) throw toStoreError(error, connection.path)
@@ -67,7 +82,7 @@ export class WriteQueue implements Executor {
     try {
       return await patiently(async () => {
         // Reading now would show what an open transaction has not committed.
-        while (connection.inTransaction)
+        while (connection.inTransaction || this.#reopening)
           await new Promise<void>((resolve) => this.#waitingReads.push(resolve))
         if (!connection.isOpen) throw new StateStoreClosedError()
         return body(connection)
@@ -145,7 +160,7 @@ export class WriteQueue implements Executor {
     await transaction.commit(async () => {
       if (!this.#tryCommit()) await this.#waitToCommit()
     })
-    this.#checkpoints.afterWrites(1)
+    this.#afterWrites(1)
   }
 
   /** The transaction that is open now. */
@@ -167,7 +182,15 @@ export class WriteQueue implements Executor {
       await new Promise<void>((resolve) => {
         this.#whenDrained = resolve
       })
-    if (!this.#connection.readonly) this.#checkpoints.run()
+    clearTimeout(this.#nextLook)
+    if (!this.#connection.readonly) {
+      try {
+        if (!this.#isSameFile(true)) await this.#recover()
+      } catch (error) {
+        this.#reportUnrecovered(error)
+      }
+      this.#checkpoints.run()
+    }
     this.#connection.close()
     this.#forget()
   }
@@ -198,6 +221,13 @@ export class WriteQueue implements Executor {
         ),
       ]
     })
+    if (!this.#isSameFile(true)) {
+      this.#lostLog?.reopen()
+      connection.begin()
+      const again = this.#lostLog?.storeAgain()
+      connection.commit()
+      again?.done()
+    }
     while (left.length > 0) {
       connection.begin()
       if (this.#group.run(left, Number.POSITIVE_INFINITY).length > 0) connection.commit()
@@ -276,7 +306,7 @@ export class WriteQueue implements Executor {
 
   #committed(done: Write[]): void {
     for (const write of done) write.settle()
-    this.#checkpoints.afterWrites(done.length)
+    this.#afterWrites(done.length)
     this.#upkeep.afterWrites(done.length)
   }
 
@@ -285,9 +315,76 @@ export class WriteQueue implements Executor {
     for (const write of done) write.reject(toStoreError(error, this.#connection.path))
   }
 
+  #afterWrites(count: number): void {
+    this.#checkpoints.afterWrites(count)
+    if (this.#guard) this.#nextLook ??= setTimeout(this.#look, FILE_CHECK_MS).unref()
+  }
+
+  /** Some time after a write, makes sure that it went to the file. */
+  readonly #look = (): void => {
+    this.#nextLook = undefined
+    // What is under way looks itself.
+    if (this.#closed || this.#draining || this.#connection.inTransaction) return
+    try {
+      if (!this.#isSameFile(true)) this.write(() => {}).catch((error) => this.#reportUnrecovered(error))
+    } catch (error) {
+      this.#reportUnrecovered(error)
+    }
+  }
+
+  /** @throws FileReplacedError */
+  #isSameFile(thoroughly = false): boolean {
+    return !this.#lostLog?.isPending && (this.#guard?.holds(thoroughly) ?? true)
+  }
+
+  /** Opens the file again after its write-ahead log was lost, and stores again what went with it. */
+  async #recover(): Promise<void> {
+    const lost = this.#lostLog
+    if (!lost) return
+    this.#reopening = true
+    try {
+      await patiently(() => lost.reopen(), this.#busyTimeout)
+    } finally {
+      this.#reopening = false
+      for (const resume of this.#waitingReads.splice(0)) resume()
+    }
+    await patiently(() => this.#connection.begin(), this.#busyTimeout)
+    try {
+      const again = lost.storeAgain()
+      this.#connection.commit()
+      again.done()
+    } catch (error) {
+      this.#connection.rollback()
+      throw error
+    }
+  }
+
+  #reportUnrecovered(error: unknown): void {
+    const { path } = this.#connection
+    if (error instanceof FileReplacedError)
+      this.#events({
+        level: 'warning',
+        type: 'file-replaced',
+        message: error.message,
+        path,
+        gone: error.gone,
+      })
+    else {
+      const reason = error instanceof Error ? error.message : String(error)
+      this.#events({
+        level: 'warning',
+        type: 'log-not-recovered',
+        message: `The write-ahead log of '${path}' was lost, and messages that were only there could not be stored again yet: ${reason}`,
+        path,
+        reason,
+      })
+    }
+  }
+
   /** Opens a transaction for the entry at the head; false when that must wait. */
   #tryBegin(): boolean {
     try {
+      if (!this.#isSameFile()) return false
       this.#connection.begin()
       return true
     } catch {
@@ -305,6 +402,7 @@ export class WriteQueue implements Executor {
     const forWrites = isWrite(this.#waiting[0])
     for (let tries = 0; ; tries++) {
       try {
+        if (!this.#isSameFile()) await this.#recover()
         this.#connection.begin()
         const waited_ms = performance.now() - first
         if (waited_ms > 1_000)

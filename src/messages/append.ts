@@ -89,6 +89,7 @@ export function insert(
     if (structured !== null)
       connection.run(insertStructured, { message_id: ids[index]!, content: structured })
   if (indexes.bigrams) indexAppended(connection, ids, rows)
+  connection.stored.push(...ids)
   return ids
 }
 

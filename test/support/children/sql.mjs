@@ -7,6 +7,7 @@ const db = new Database(path)
 await ready()
 for (;;) {
   const text = await hear()
+  if (text === 'close') break
   try {
     const statement = db.prepare(text)
     say(`ok ${JSON.stringify(statement.reader ? statement.all() : statement.run())}`)
@@ -14,3 +15,5 @@ for (;;) {
     say(`error ${error.code}: ${error.message}`)
   }
 }
+db.close()
+process.exit(0)

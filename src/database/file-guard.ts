@@ -1,0 +1,62 @@
+import { existsSync, type Stats, statSync } from 'node:fs'
+import { FileReplacedError } from '../errors.ts'
+import { FILE_CHECK_MS } from './limits.ts'
+
+/**
+ * Notices that a file is no longer the one that was opened: renamed, deleted, restored over; or that its write-ahead
+ * log was taken away, after which SQLite goes on writing to a log that nobody else will ever read.
+ *
+ * The main file is looked at before every write, and whether there is a log. That it is still the same log only
+ * every {@link FILE_CHECK_MS}: to stat a file that is being written takes as long as a third of the write.
+ */
+export class FileGuard {
+  readonly #path: string
+  readonly #log: string
+  #main: Stats | undefined
+  #logNumber: number | undefined
+  #compared = 0
+
+  constructor(path: string) {
+    this.#path = path
+    this.#log = `${path}-wal`
+  }
+
+  /** What is there now is what was opened. `log` says whether there is a write-ahead log. */
+  remember(log: boolean): void {
+    this.#main = statSync(this.#path, { throwIfNoEntry: false })
+    this.#logNumber = log ? (statSync(this.#log, { throwIfNoEntry: false })?.ino ?? 0) : undefined
+    this.#compared = performance.now()
+  }
+
+  /**
+   * Whether the log is the one that was opened, as far as was looked.
+   *
+   * @throws FileReplacedError where the file is not.
+   */
+  holds(thoroughly = false): boolean {
+    const main = this.#assertSame()
+    if (this.#logNumber === undefined) return true
+    if (!existsSync(this.#log)) return false
+    this.#main = main
+    const now = performance.now()
+    if (!thoroughly && now - this.#compared < FILE_CHECK_MS) return true
+    const same = statSync(this.#log, { throwIfNoEntry: false })?.ino === this.#logNumber
+    if (same) this.#compared = now
+    return same
+  }
+
+  /**
+   * Whether nobody has begun another log, nor written to the file since the log was last seen: what is in the lost
+   * log can still be moved to the file.
+   */
+  get isUntouched(): boolean {
+    return !existsSync(this.#log) && this.#assertSame().mtimeMs === this.#main?.mtimeMs
+  }
+
+  #assertSame(): Stats {
+    const main = statSync(this.#path, { throwIfNoEntry: false })
+    if (main === undefined || main.ino !== this.#main?.ino || main.dev !== this.#main.dev)
+      throw new FileReplacedError(this.#path, main === undefined)
+    return main
+  }
+}
