@@ -18,6 +18,7 @@ export type StateStoreErrorCode =
   | 'DAMAGED'
   | 'DISK_FULL'
   | 'FILE_REPLACED'
+  | 'OPTION_CONFLICT'
   | 'DATABASE'
 
 /**
@@ -186,6 +187,24 @@ export class DamagedFileError extends StateStoreError {
 /** The disk, or the quota, is full. The write left nothing behind. */
 export class DiskFullError extends StateStoreError {
   readonly code = 'DISK_FULL'
+}
+
+/** The file is open in this process with another value of an option. */
+export class OptionConflictError extends StateStoreError {
+  readonly code = 'OPTION_CONFLICT'
+
+  constructor(
+    readonly path: string,
+    /** The name of the option. */
+    readonly option: string,
+    given: unknown,
+    inForce: unknown,
+  ) {
+    super(
+      `'${path}' is open in this process with ${option}: ${JSON.stringify(inForce)}, and all its stores share one connection: ` +
+        `leave out ${option}: ${JSON.stringify(given)}, or close the other stores first.`,
+    )
+  }
 }
 
 /**

@@ -69,8 +69,29 @@ const ONCE = new Set<StateStoreEvent['type']>([
 ])
 const MAX_REMEMBERED = 10_000
 
-/** Hands events to the user's handler, or what must be known to `process.emitWarning`. */
-export function eventSink(onEvent: EventHandler = warn): EventHandler {
+/** Hands the events of a file to the handler of every store of it: each handler once, however many stores have it. */
+export class FileEvents {
+  readonly #sinks = new Map<EventHandler, { sink: EventHandler; stores: number }>()
+
+  readonly raise: EventHandler = (event) => {
+    for (const { sink } of this.#sinks.values()) sink(event)
+  }
+
+  /** Without a handler, what must be known goes to `process.emitWarning`. */
+  add(onEvent: EventHandler = warn): void {
+    const entry = this.#sinks.get(onEvent)
+    if (entry) entry.stores++
+    else this.#sinks.set(onEvent, { sink: eventSink(onEvent), stores: 1 })
+  }
+
+  remove(onEvent: EventHandler = warn): void {
+    const entry = this.#sinks.get(onEvent)
+    if (entry && --entry.stores === 0) this.#sinks.delete(onEvent)
+  }
+}
+
+/** Raises events of some types once, and keeps what a handler throws from the caller. */
+function eventSink(onEvent: EventHandler): EventHandler {
   const raised = new Set<string>()
   return (event) => {
     if (ONCE.has(event.type)) {

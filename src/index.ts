@@ -27,7 +27,8 @@ export type {
   MessageCursor,
   MessageRepository,
 } from './messages/messages.ts'
-export { type OpenOptions, openStateStore } from './open.ts'
+export { openStateStore } from './open.ts'
+export type { OpenOptions } from './options.ts'
 export { containsCjk } from './search/characters.ts'
 export type { Match } from './search/matches.ts'
 export type { SearchField } from './search/projection.ts'

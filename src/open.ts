@@ -1,96 +1,51 @@
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { checkCount } from './arguments.ts'
+import { FileGuard } from './database/file-guard.ts'
 import { inspect } from './database/inspection.ts'
-import { BUSY_TIMEOUT_MS } from './database/limits.ts'
+import type { Keep } from './database/lost-log.ts'
 import { assertUsable } from './database/migrator.ts'
 import { type ConnectionOptions, fileSize, MEMORY, reportFileMode } from './database/open-connection.ts'
 import { HERMES_NAMES, reference } from './database/reference.ts'
+import { StoreHandle } from './database/store-handle.ts'
 import { makeViews } from './database/views.ts'
 import { patiently } from './database/waiting.ts'
-import { type EventHandler, eventSink } from './events.ts'
+import { WriteQueue } from './database/write-queue.ts'
+import { FileEvents } from './events.ts'
 import { type Found, look } from './inspect.ts'
+import { keepMessages } from './messages/acknowledged.ts'
 import { type Opened, openNewer, openOwn } from './opening.ts'
+import { assertAgrees, checkOptions, type OpenOptions, type SharedOptions } from './options.ts'
 import { IndexHealth } from './search/index-health.ts'
 import { inspectWordIndex, wordIndexUnused } from './search/word-index.ts'
-import { StateStore } from './store.ts'
-
-export interface OpenOptions {
-  /** The file. Default: `$HERMES_HOME/state.db`, else `~/.hermes/state.db`. `:memory:` is a store of its own. */
-  path?: string
-  /** Write nothing: no migration, no checkpoint. Columns that an older file lacks read as null. Default false. */
-  readonly?: boolean
-  /** Bring an older, incomplete or new file up to date. Default true; false refuses such a file. */
-  migrate?: boolean
-  /**
-   * Tables and indexes beside Hermes's own. Default true; false leaves the file exactly at Hermes schema 6.
-   * What a file already has stays and is kept up either way.
-   */
-  additions?: boolean
-  /**
-   * A file of a Hermes schema above 6. `readonly` (default): it is only read. `write`: sessions, messages, titles
-   * and usage are written too, and its own indexes and counters stay right; it is never migrated. `refuse`.
-   */
-  newerSchema?: 'readonly' | 'write' | 'refuse'
-  /** `full` (default): an acknowledged message survives a power cut. `normal`: the last ones may not, and writes are faster. */
-  synchronous?: 'full' | 'normal'
-  /** Milliseconds that a write, or opening, waits for another process's lock. Default 20,000. */
-  busyTimeout?: number
-  /** Gives up opening. */
-  signal?: AbortSignal
-  /** What a user of the store may want to know. Default: what must be known goes to `process.emitWarning`. */
-  onEvent?: EventHandler
-}
+import { keepFile, type OpenFile, shareFile } from './shared-files.ts'
+import { StateStore, type StoreInfo } from './store.ts'
 
 const NOTHING_FOUND: Found = { state: { kind: 'empty' }, flaws: null, wordIndex: null }
 
 /**
  * Opens a state file, creating it or bringing it up to date where needed. Any number of processes can have the
- * same file open.
+ * same file open; within one process, all stores of a file share one connection, and the last to be closed closes it.
  *
  * @throws TypeError for options that are not valid.
  * @throws NotAStateFileError, UnsupportedSchemaError, DamagedFileError: the file was not touched.
+ * @throws OptionConflictError where the file is open in this process with other options.
  * @throws MigrationNeededError, MigrationFailedError, CannotOpenError, StateStoreBusyError
  * @example
  * await using store = await openStateStore({ path: 'state.db' })
  */
 export async function openStateStore(options: OpenOptions = {}): Promise<StateStore> {
   const path = resolvePath(options.path)
-  const {
-    readonly = false,
-    newerSchema = 'readonly',
-    synchronous = 'full',
-    busyTimeout = BUSY_TIMEOUT_MS,
-  } = options
-  checkCount(busyTimeout, 'busyTimeout')
-  if (synchronous !== 'full' && synchronous !== 'normal')
-    throw new TypeError("synchronous must be 'full' or 'normal'.")
-  if (newerSchema !== 'readonly' && newerSchema !== 'write' && newerSchema !== 'refuse')
-    throw new TypeError("newerSchema must be 'readonly', 'write' or 'refuse'.")
-  const events = eventSink(options.onEvent)
-  const connecting: ConnectionOptions = {
-    path,
-    readonly,
-    synchronous,
-    busyTimeout,
-    signal: options.signal,
-    events,
-  }
-
-  const size = path === MEMORY ? undefined : fileSize(path)
-  const found = size ? await look(connecting, (found) => found) : NOTHING_FOUND
-  assertUsable(found.state, path)
-  const opened = await (found.state.kind === 'newer'
-    ? openNewer(found, connecting, options)
-    : openOwn(found, size, connecting, options))
-  const { connection } = opened
-  try {
-    if (path !== MEMORY) reportFileMode(path, events)
-    return await makeStore(opened, found, connecting)
-  } catch (error) {
-    connection.close()
-    throw error
-  }
+  const shared = checkOptions(options)
+  const open = () => openFile(path, shared, options)
+  const { file, opened, leave } =
+    path === MEMORY
+      ? keepFile(await open())
+      : await shareFile(path, options.signal, (file) => assertAgrees(path, options, file.options), open)
+  const { queue, events, info, context } = file
+  // The handler of the one who opened it has heard how that went.
+  if (!opened) events.add(options.onEvent)
+  const handle = new StoreHandle(queue, () => leave().finally(() => events.remove(options.onEvent)))
+  return new StateStore(handle, opened ? info : { ...info, migrations: [], mended: [] }, context)
 }
 
 /** `$HERMES_HOME/state.db`, else `~/.hermes/state.db`. */
@@ -105,11 +60,46 @@ function resolvePath(path: string | undefined): string {
   return path === MEMORY ? path : resolve(path)
 }
 
-async function makeStore(
+async function openFile(path: string, shared: SharedOptions, options: OpenOptions): Promise<OpenFile> {
+  const events = new FileEvents()
+  events.add(options.onEvent)
+  const { readonly, synchronous, busyTimeout } = shared
+  const { signal } = options
+  const connecting = { path, readonly, synchronous, busyTimeout, signal, events: events.raise }
+  const size = path === MEMORY ? undefined : fileSize(path)
+  const found = size ? await look(connecting, (found) => found) : NOTHING_FOUND
+  assertUsable(found.state, path)
+  const opened = await (found.state.kind === 'newer'
+    ? openNewer(found, connecting, { ...options, ...shared })
+    : openOwn(found, size, connecting, options))
+  try {
+    if (path !== MEMORY) reportFileMode(path, events.raise)
+    const { info, context } = await describe(opened, found, connecting)
+    const keep: Keep = (connection, ids) => keepMessages(connection, ids, context.indexes)
+    const queue = new WriteQueue(opened.connection, guardOf(info), busyTimeout, events.raise, {
+      indexes: context.indexes,
+      keep,
+    })
+    return { queue, events, info, context, options: shared }
+  } catch (error) {
+    opened.connection.close()
+    throw error
+  }
+}
+
+function guardOf({ path, readonly, journalMode }: StoreInfo): FileGuard | null {
+  if (readonly || path === MEMORY) return null
+  const guard = new FileGuard(path)
+  guard.remember(journalMode === 'wal')
+  return guard
+}
+
+/** What the file is now, and can be relied on for. */
+async function describe(
   { connection, migrations, mended }: Opened,
   found: Found,
   { busyTimeout, signal, events }: ConnectionOptions,
-): Promise<StateStore> {
+): Promise<Pick<OpenFile, 'info' | 'context'>> {
   const { path, readonly } = connection
   const state = await patiently(() => inspect(connection), busyTimeout, signal)
   if (state.kind === 'empty' || state.kind === 'foreign')
@@ -143,12 +133,7 @@ async function makeStore(
     mended,
     wordIndexProblem: problem,
   }
+  const indexes = new IndexHealth(connection, shape, problem === null, !newer, events)
   // A later Hermes reads structured content in its own form only.
-  const additions = hasAdditions && !newer
-  return new StateStore(connection, info, busyTimeout, {
-    events,
-    additions,
-    newer,
-    indexes: new IndexHealth(connection, shape, problem === null, !newer, events),
-  })
+  return { info, context: { events, additions: hasAdditions && !newer, newer, indexes } }
 }

@@ -8,7 +8,7 @@ import { patiently } from './database/waiting.ts'
 import { CannotOpenError, MigrationNeededError, UnsupportedSchemaError } from './errors.ts'
 import type { EventHandler } from './events.ts'
 import type { Found } from './inspect.ts'
-import type { OpenOptions } from './open.ts'
+import type { OpenOptions } from './options.ts'
 import { PROGRESS } from './search/word-index.ts'
 
 /** What happened on the way to an open connection. */

@@ -1,17 +1,12 @@
 import { Kysely, type Transaction } from 'kysely'
-import type { Connection } from './database/connection.ts'
 import { stateDialect } from './database/dialect.ts'
 import type { Executor } from './database/executor.ts'
-import { FileGuard } from './database/file-guard.ts'
 import { TRANSACTION_LIMIT_MS } from './database/limits.ts'
-import type { Keep } from './database/lost-log.ts'
-import { MEMORY } from './database/open-connection.ts'
 import { QueueDriver } from './database/queue-driver.ts'
 import type { RepositoryContext } from './database/repository.ts'
 import type { StateDatabase } from './database/schema.ts'
-import { WriteQueue } from './database/write-queue.ts'
+import type { StoreHandle } from './database/store-handle.ts'
 import { MaintenanceRepository } from './maintenance/maintenance.ts'
-import { keepMessages } from './messages/acknowledged.ts'
 import { MessageRepository } from './messages/messages.ts'
 import { SearchRepository } from './search/search.ts'
 import { LineageRepository } from './sessions/lineage.ts'
@@ -52,13 +47,6 @@ export interface StateTransaction {
   readonly db: Transaction<StateDatabase>
 }
 
-function guardOf({ path, readonly, journalMode }: StoreInfo): FileGuard | null {
-  if (readonly || path === MEMORY) return null
-  const guard = new FileGuard(path)
-  guard.remember(journalMode === 'wal')
-  return guard
-}
-
 /** An open state file. Made by {@link openStateStore}. */
 export class StateStore {
   /** How the file was found and opened. */
@@ -76,30 +64,23 @@ export class StateStore {
    */
   readonly db: Kysely<StateDatabase>
 
-  readonly #queue: WriteQueue
+  readonly #handle: StoreHandle
   readonly #context: Omit<RepositoryContext, 'executor'>
 
   /** @internal */
-  constructor(
-    connection: Connection,
-    info: StoreInfo,
-    busyTimeout: number,
-    context: Omit<RepositoryContext, 'executor'>,
-  ) {
+  constructor(handle: StoreHandle, info: StoreInfo, context: Omit<RepositoryContext, 'executor'>) {
     this.info = info
-    const { events, indexes } = context
-    const keep: Keep = (connection, ids) => keepMessages(connection, ids, indexes)
-    this.#queue = new WriteQueue(connection, guardOf(info), busyTimeout, events, { indexes, keep })
+    this.#handle = handle
     this.#context = context
-    this.db = new Kysely({ dialect: stateDialect(new QueueDriver(this.#queue)) })
-    const { sessions, titles, lineage, messages, usage, search } = this.#repositories(this.#queue)
+    this.db = new Kysely({ dialect: stateDialect(new QueueDriver(this.#handle)) })
+    const { sessions, titles, lineage, messages, usage, search } = this.#repositories(this.#handle)
     this.sessions = sessions
     this.titles = titles
     this.lineage = lineage
     this.messages = messages
     this.usage = usage
     this.search = search
-    this.maintenance = new MaintenanceRepository({ executor: this.#queue, ...context })
+    this.maintenance = new MaintenanceRepository({ executor: this.#handle, ...context })
   }
 
   /**
@@ -115,9 +96,9 @@ export class StateStore {
    * })
    */
   async transaction<T>(fn: (tx: StateTransaction) => Promise<T>): Promise<T> {
-    return this.#queue.reserve(TRANSACTION_LIMIT_MS, () =>
+    return this.#handle.reserve(TRANSACTION_LIMIT_MS, () =>
       this.db.transaction().execute(async (db) => {
-        const { transaction } = this.#queue
+        const { transaction } = this.#handle
         // Kysely calls this right after its driver began the transaction.
         if (!transaction) throw new Error('No transaction is open.')
         return Promise.race([fn({ ...this.#repositories(transaction), db }), transaction.expired])
@@ -126,11 +107,11 @@ export class StateStore {
   }
 
   /**
-   * Waits for the writes under way and closes the file; later calls reject with {@link StateStoreClosedError}.
+   * Waits for the writes under way and closes the file, unless another store of this process has it open too; later calls reject with {@link StateStoreClosedError}.
    * Closing twice is fine. `await using store = …` does it too.
    */
   async close(): Promise<void> {
-    await this.#queue.close()
+    await this.#handle.close()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

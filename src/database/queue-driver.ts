@@ -3,31 +3,31 @@ import { TransactionMisuseError } from '../errors.ts'
 import { build } from './fixed-query.ts'
 import { TRANSACTION_LIMIT_MS } from './limits.ts'
 import type { OpenTransaction } from './open-transaction.ts'
-import type { WriteQueue } from './write-queue.ts'
+import type { StoreHandle } from './store-handle.ts'
 
 /** What `store.db` runs on: Kysely's queries take their place in the store's own line. */
 export class QueueDriver implements Driver {
-  readonly #queue: WriteQueue
+  readonly #handle: StoreHandle
 
-  constructor(queue: WriteQueue) {
-    this.#queue = queue
+  constructor(handle: StoreHandle) {
+    this.#handle = handle
   }
 
   async init(): Promise<void> {}
 
   async acquireConnection(): Promise<QueueConnection> {
-    return new QueueConnection(this.#queue)
+    return new QueueConnection(this.#handle)
   }
 
   // Not async, and nothing is awaited before: see WriteQueue.enter.
   beginTransaction(connection: QueueConnection): Promise<void> {
-    return this.#queue.enter(TRANSACTION_LIMIT_MS).then((transaction) => {
+    return this.#handle.enter(TRANSACTION_LIMIT_MS).then((transaction) => {
       connection.transaction = transaction
     })
   }
 
   async commitTransaction(connection: QueueConnection): Promise<void> {
-    await this.#queue.commit(connection.inside())
+    await this.#handle.commit(connection.inside())
   }
 
   async rollbackTransaction(connection: QueueConnection): Promise<void> {
@@ -49,7 +49,7 @@ export class QueueDriver implements Driver {
   async releaseConnection(): Promise<void> {}
 
   async destroy(): Promise<void> {
-    await this.#queue.close()
+    await this.#handle.close()
   }
 }
 
@@ -58,11 +58,11 @@ function savepointQuery(command: string, name: string): CompiledQuery {
 }
 
 class QueueConnection implements DatabaseConnection {
-  readonly #queue: WriteQueue
+  readonly #handle: StoreHandle
   transaction: OpenTransaction | undefined
 
-  constructor(queue: WriteQueue) {
-    this.#queue = queue
+  constructor(handle: StoreHandle) {
+    this.#handle = handle
   }
 
   inside(): OpenTransaction {
@@ -73,9 +73,9 @@ class QueueConnection implements DatabaseConnection {
   async executeQuery<Row>(query: CompiledQuery<unknown>): Promise<QueryResult<Row>> {
     const compiled: CompiledQuery<Row> = CompiledQuery.raw(query.sql, [...query.parameters])
     if (this.transaction) return this.transaction.read((connection) => connection.execute(compiled))
-    const onlyReads = await this.#queue.read((connection) => connection.onlyReads(compiled.sql))
-    if (!onlyReads) return this.#queue.write((connection) => connection.execute(compiled))
-    return this.#queue.read((connection) => {
+    const onlyReads = await this.#handle.read((connection) => connection.onlyReads(compiled.sql))
+    if (!onlyReads) return this.#handle.write((connection) => connection.execute(compiled))
+    return this.#handle.read((connection) => {
       const result = connection.execute(compiled)
       if (!connection.inTransaction) return result
       connection.rollback()

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { TransactionMisuseError } from '../errors.ts'
 import type { OpenTransaction } from './open-transaction.ts'
 
 /** A transaction that code runs inside of, and the one around that. */
@@ -16,11 +17,18 @@ const enclosing = new AsyncLocalStorage<Scope | undefined>()
 // inside of it.
 enclosing.enterWith(undefined)
 
-/** Whether the running code is inside a transaction of `owner` that is still open. */
-export function isInside(owner: object): boolean {
+/**
+ * Refuses a call of code that runs inside a transaction of `owner` that is still open.
+ *
+ * @throws TransactionMisuseError
+ */
+export function assertOutside(owner: object): void {
   for (let scope = enclosing.getStore(); scope; scope = scope.outer)
-    if (scope.owner === owner && scope.transaction?.isOpen) return true
-  return false
+    if (scope.owner === owner && scope.transaction?.isOpen)
+      throw new TransactionMisuseError(
+        'The store was called from inside one of its own transactions, or of another store of its file, which would ' +
+          'wait for itself: use the transaction that the callback was given (tx.sessions, tx.messages, tx.db, …).',
+      )
 }
 
 /** Runs code that will enter a transaction, for which a turn has been taken. */

@@ -5,7 +5,6 @@ import {
   ReadonlyStoreError,
   StateStoreBusyError,
   StateStoreClosedError,
-  TransactionMisuseError,
 } from '../errors.ts'
 import type { EventHandler } from '../events.ts'
 import { Checkpoints } from './checkpoints.ts'
@@ -19,7 +18,7 @@ import { type Keep, LostLog } from './lost-log.ts'
 import { OpenTransaction } from './open-transaction.ts'
 import { BatchedWrite, type IndexCare, isWrite, LoneWrite, type Turn, type Write } from './queue-entries.ts'
 import { isBusy, toStoreError } from './sqlite-errors.ts'
-import { enterScope, isInside, reservedTurn, withReserved } from './transaction-scope.ts'
+import { assertOutside, enterScope, reservedTurn, withReserved } from './transaction-scope.ts'
 import { patiently, retryDelay } from './waiting.ts'
 import { WriteGroup } from './write-group.ts'
 
@@ -168,6 +167,16 @@ export class WriteQueue implements Executor {
     return this.#transaction
   }
 
+  /** Resolves when all that is in line now is done. */
+  async untilPassed(): Promise<void> {
+    if (!this.#draining) return
+    // What a lock or the disk refuses to it, it has refused to those before it, too.
+    await this.begin().then(
+      (transaction) => transaction.rollback(),
+      () => {},
+    )
+  }
+
   /** Refuses new calls, waits for those under way, and closes the connection. */
   async close(): Promise<void> {
     if (this.#closed) return this.#closing
@@ -237,11 +246,7 @@ export class WriteQueue implements Executor {
 
   #assertUsable(): void {
     if (this.#closed) throw new StateStoreClosedError()
-    if (isInside(this))
-      throw new TransactionMisuseError(
-        'The store was called from inside one of its own transactions, which would wait for itself: use the ' +
-          'transaction that the callback was given (tx.sessions, tx.messages, tx.db, …).',
-      )
+    assertOutside(this)
   }
 
   #enqueue(entry: Write | Turn): void {

@@ -4,7 +4,9 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { Connection } from '../../src/database/connection.ts'
 import { HERMES_NAMES, reference } from '../../src/database/reference.ts'
 import { readShape } from '../../src/database/shape.ts'
+import { StoreHandle } from '../../src/database/store-handle.ts'
 import { makeViews } from '../../src/database/views.ts'
+import { WriteQueue } from '../../src/database/write-queue.ts'
 import { openStateStore, type StateStore, StateStoreBusyError } from '../../src/index.ts'
 import { IndexHealth } from '../../src/search/index-health.ts'
 import { StateStore as Store } from '../../src/store.ts'
@@ -65,9 +67,8 @@ describe('opening', () => {
       }
       return values
     }
-    const path = newPath()
-    expect(await settings(await openForTest({ path }))).toEqual([2, 1, 0, 64 * 1024 * 1024])
-    expect(await settings(await openForTest({ path, synchronous: 'normal' }))).toEqual([
+    expect(await settings(await openForTest({ path: newPath() }))).toEqual([2, 1, 0, 64 * 1024 * 1024])
+    expect(await settings(await openForTest({ path: newPath(), synchronous: 'normal' }))).toEqual([
       1,
       1,
       0,
@@ -104,7 +105,8 @@ async function openWithoutWal(busyTimeout = 20_000) {
   const events = () => {}
   const indexes = new IndexHealth(connection, readShape(connection), true, true, events)
   const context = { events, additions: true, newer: false, indexes }
-  const store = new Store(connection, info, busyTimeout, context)
+  const queue = new WriteQueue(connection, null, busyTimeout, events, { indexes, keep: () => () => [] })
+  const store = new Store(new StoreHandle(queue, () => queue.close()), info, context)
   onTestFinished(() => store.close())
   const other = await startSql(path)
   return { path, db, store, other, inserts }

@@ -11,6 +11,7 @@ import {
   type IndexName,
   query,
 } from '../support/index-damage.ts'
+import { start } from '../support/processes.ts'
 import { eventsOf, newPath, openForTest } from '../support/stores.ts'
 
 const BEFORE = 40
@@ -218,28 +219,35 @@ test('a write goes through after a transaction that met the damage was rolled ba
   await expectHealed(await reopen())
 })
 
-test('a store that has the file open too notices that an index was put aside', async () => {
-  const other = await openForTest({ path })
-  expect(await routes(other)).toEqual(['words', 'unsegmented'])
+/** Has a process that opened the file before it was damaged append a message to it. */
+async function damageForAnother(): Promise<void> {
+  await store.sessions.create({ id: 'shared', source: 'cli' })
+  const other = await start('appender.mjs', path, 'otter', '2')
   damage(path, 'messages_fts', 'an overwritten structure record')
-  await store.messages.append('s', otter(1))
-  await expectComplete(other)
-  expect(await routes(other)).toEqual(['substring', 'substring'])
-  expect(eventsOf(other, 'word-index-unused')).toMatchObject([{ reason: 'lacks a trigger' }])
-  await other.messages.append('s', otter(2))
+  other.send('go')
+  expect(await other.ended).toEqual({ code: 0, signal: null })
+}
+
+test('a process that has the file open too notices that an index was put aside', async () => {
+  expect(await routes(store)).toEqual(['words', 'unsegmented'])
+  await damageForAnother()
   await expectComplete(store)
-  await expectComplete(other)
+  expect(await routes(store)).toEqual(['substring', 'substring'])
+  expect(eventsOf(store, 'word-index-unused')).toMatchObject([{ reason: 'lacks a trigger' }])
+  await store.messages.append('s', otter(2))
+  await expectComplete(store)
 })
 
-test('a store that has the file open too asks the index again once it was made anew', async () => {
-  const other = await openForTest({ path })
-  damage(path, 'messages_fts', 'an overwritten structure record')
-  await store.messages.append('s', otter(1))
-  expect(await routes(other)).toEqual(['substring', 'substring'])
-  await expectHealed(await reopen())
-  expect(await routes(other)).toEqual(['words', 'unsegmented'])
-  await other.messages.append('s', otter(2))
-  await expectComplete(other)
+test('a process that has the file open too asks the index again once it was made anew', async () => {
+  await damageForAnother()
+  expect(await routes(store)).toEqual(['substring', 'substring'])
+  const opener = await start('opener.mjs')
+  opener.send('go')
+  opener.send(path)
+  await opener.hear('opened')
+  expect(await routes(store)).toEqual(['words', 'unsegmented'])
+  await store.messages.append('s', otter(2))
+  await expectComplete(store)
   expectIndexesSound(path)
 })
 

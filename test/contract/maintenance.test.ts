@@ -60,6 +60,7 @@ describe('an index', () => {
       "insert into messages (session_id, role, content, timestamp) values ('s', 'user', '海獭', 1)",
     )
     expect(await problems(store)).toEqual(SOUND)
+    await store.close()
     expect(await (await openForTest({ path, readonly: true })).maintenance.check()).toEqual([
       { index: 'words', problem: null },
       { index: 'unsegmented', problem: null },
@@ -86,7 +87,11 @@ describe('an index', () => {
     test.each(ways)('with %s is reported, and nothing else is', async (kind, harm) => {
       // A store that has been open keeps what it has read of them.
       harm()
-      const asked = kind === 'lost settings' ? await openForTest({ path, readonly: true }) : store
+      let asked = store
+      if (kind === 'lost settings') {
+        await store.close()
+        asked = await openForTest({ path, readonly: true })
+      }
       const found = await problems(asked)
       expect(found[REPORTED[index]]).toEqual(expect.any(String))
       for (const other of others) expect(found[other]).toBeNull()

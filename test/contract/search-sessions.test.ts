@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { SearchSessionsOptions, StateStore } from '../../src/index.ts'
+import { sql } from '../support/processes.ts'
 import { bothModes, fileKinds, kinds, openForTest, rawRun } from '../support/stores.ts'
 
 describe.each(bothModes)('search for sessions in $name', (kind) => {
@@ -314,11 +315,13 @@ describe.each(fileKinds)('in a read-only store of $name', (kind) => {
     const first = await store.messages.append('s', { role: 'user', content: 'docker 容器 🚀 old' })
     const changed = await store.messages.append('s', { role: 'user', content: 'podman 镜像' })
     const removed = await store.messages.append('s', { role: 'user', content: 'docker 容器 🚀' })
-    const readonly = await openForTest({ path: store.info.path, readonly: true })
-    await rawRun(store, INSERT, 500, 'docker 容器 🚀')
-    await rawRun(store, INSERT, 50, 'docker 容器 🚀')
-    await rawRun(store, "update messages set content = 'docker 容器 🚀' where id = ?", changed)
-    await rawRun(store, 'delete from messages where id = ?', removed)
+    await store.close()
+    const { path } = store.info
+    const readonly = await openForTest({ path, readonly: true })
+    sql(path, INSERT, 500, 'docker 容器 🚀')
+    sql(path, INSERT, 50, 'docker 容器 🚀')
+    sql(path, "update messages set content = 'docker 容器 🚀' where id = ?", changed)
+    sql(path, 'delete from messages where id = ?', removed)
     for (const query of ['docker', '容器', '🚀', '容器 docker', 'ocker', '器']) {
       const hits = await readonly.search.messages(query, { orderBy: 'newest' })
       expect(

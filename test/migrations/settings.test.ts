@@ -29,6 +29,7 @@ describe.skipIf(process.platform === 'win32')('who can read a file', () => {
       expect(eventsOf(store, 'file-readable-by-others')).toMatchObject([
         { level: 'warning', path, mode: 0o644 },
       ])
+      await store.close()
     }
     chmodSync(path, 0o600)
     expect(eventsOf(await openForTest({ path }), 'file-readable-by-others')).toEqual([])

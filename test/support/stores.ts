@@ -257,7 +257,7 @@ VALUES
   ('old-tip', 'assistant', 'walrus gone', NULL, NULL, NULL, 1013.0, NULL);
 `
 
-function writeVersion1(path: string): void {
+export function writeVersion1(path: string): void {
   const db = new Database(path)
   db.pragma('journal_mode = wal')
   db.exec(VERSION_1)

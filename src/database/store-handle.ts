@@ -1,0 +1,73 @@
+import { StateStoreClosedError } from '../errors.ts'
+import type { Connection } from './connection.ts'
+import type { Batch, Executor } from './executor.ts'
+import type { OpenTransaction } from './open-transaction.ts'
+import { assertOutside, reservedTurn } from './transaction-scope.ts'
+import type { WriteQueue } from './write-queue.ts'
+
+/** One store's access to the line of writes that all stores of its file share: it is closed by itself. */
+export class StoreHandle implements Executor {
+  readonly #queue: WriteQueue
+  readonly #leave: () => Promise<void>
+  #closing: Promise<void> | undefined
+
+  /** `leave` is called once, when the store is closed. */
+  constructor(queue: WriteQueue, leave: () => Promise<void>) {
+    this.#queue = queue
+    this.#leave = leave
+  }
+
+  read<T>(body: (connection: Connection) => T): Promise<T> {
+    return this.#refused() ?? this.#queue.read(body)
+  }
+
+  write<T>(body: (connection: Connection) => T): Promise<T> {
+    return this.#refused() ?? this.#queue.write(body)
+  }
+
+  writeBatched<Item, Result>(item: Item, batch: Batch<Item, Result>): Promise<Result> {
+    return this.#refused() ?? this.#queue.writeBatched(item, batch)
+  }
+
+  writeInSteps<T>(body: (connection: Connection) => Generator<void, T>): Promise<T> {
+    return this.#refused() ?? this.#queue.writeInSteps(body)
+  }
+
+  letOthersWrite(duration_ms: number): Promise<void> {
+    return this.#queue.letOthersWrite(duration_ms)
+  }
+
+  /** See {@link WriteQueue.reserve}. */
+  reserve<T>(limit_ms: number, run: () => Promise<T>): Promise<T> {
+    return this.#refused() ?? this.#queue.reserve(limit_ms, run)
+  }
+
+  /** See {@link WriteQueue.enter}. */
+  enter(limit_ms: number): Promise<OpenTransaction> {
+    // What has a turn already was called before the store was closed.
+    const refused = reservedTurn(this.#queue) ? undefined : this.#refused()
+    return refused ?? this.#queue.enter(limit_ms)
+  }
+
+  commit(transaction: OpenTransaction): Promise<void> {
+    return this.#queue.commit(transaction)
+  }
+
+  /** The transaction that is open now, whichever store's it is. */
+  get transaction(): OpenTransaction | undefined {
+    return this.#queue.transaction
+  }
+
+  /** Refuses new calls, and waits for those under way. */
+  async close(): Promise<void> {
+    if (!this.#closing) {
+      assertOutside(this.#queue)
+      this.#closing = this.#leave()
+    }
+    return this.#closing
+  }
+
+  #refused(): Promise<never> | undefined {
+    return this.#closing && Promise.reject(new StateStoreClosedError())
+  }
+}
