@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import {
   DamagedFileError,
-  FileReplacedError,
   ReadonlyStoreError,
   StateStoreBusyError,
   StateStoreClosedError,
@@ -13,13 +12,14 @@ import type { Batch, Executor } from './executor.ts'
 import { flushAtExit } from './exit.ts'
 import type { FileGuard } from './file-guard.ts'
 import { IndexUpkeep } from './index-upkeep.ts'
-import { FILE_CHECK_MS, TICK_BUDGET_MS } from './limits.ts'
-import { type Keep, LostLog } from './lost-log.ts'
+import { TICK_BUDGET_MS } from './limits.ts'
 import { OpenTransaction } from './open-transaction.ts'
 import { BatchedWrite, type IndexCare, isWrite, LoneWrite, type Turn, type Write } from './queue-entries.ts'
+import { Reads } from './reads.ts'
+import { type Keep, Recovery } from './recovery.ts'
 import { isBusy, toStoreError } from './sqlite-errors.ts'
 import { assertOutside, enterScope, reservedTurn, withReserved } from './transaction-scope.ts'
-import { patiently, retryDelay } from './waiting.ts'
+import { retryDelay } from './waiting.ts'
 import { WriteGroup } from './write-group.ts'
 
 /**
@@ -29,20 +29,17 @@ import { WriteGroup } from './write-group.ts'
  */
 export class WriteQueue implements Executor {
   readonly #connection: Connection
-  readonly #guard: FileGuard | null
-  readonly #lostLog: LostLog | null
+  readonly #recovery: Recovery | null
   readonly #busyTimeout: number
   readonly #events: EventHandler
   readonly #indexes: IndexCare
   readonly #upkeep: IndexUpkeep
   readonly #group: WriteGroup
   readonly #waiting: (Write | Turn)[] = []
-  readonly #waitingReads: (() => void)[] = []
+  readonly #reads: Reads
   readonly #checkpoints: Checkpoints
   readonly #forget: () => void
   #draining = false
-  #reopening = false
-  #nextLook: NodeJS.Timeout | undefined
   #whenDrained: (() => void) | undefined
   #transaction: OpenTransaction | undefined
   #turn: Turn | undefined
@@ -58,37 +55,26 @@ export class WriteQueue implements Executor {
     { indexes, keep }: { indexes: IndexCare; keep: Keep },
   ) {
     this.#connection = connection
-    this.#guard = guard
-    this.#lostLog = guard && new LostLog(connection, guard, keep, events)
+    const wake = () => this.write(() => {})
+    this.#recovery = guard && new Recovery(connection, guard, keep, busyTimeout, events, wake)
     this.#indexes = indexes
     this.#upkeep = new IndexUpkeep(connection, indexes)
     this.#group = new WriteGroup(connection, this.#upkeep)
     this.#busyTimeout = busyTimeout
     this.#events = events
+    // Reading now would show what an open transaction has not committed.
+    this.#reads = new Reads(
+      connection,
+      busyTimeout,
+      () => connection.inTransaction || this.#recovery?.isReopening === true,
+    )
     this.#checkpoints = new Checkpoints(connection, guard, events)
     this.#forget = flushAtExit(this)
   }
 
   async read<T>(body: (connection: Connection) => T): Promise<T> {
     this.#assertUsable()
-    const connection = this.#connection
-    try {
-      if (!connection.inTransaction && !this.#reopening) return body(connection)
-    } catch (error) {
-      // A file in rollback-journal mode is locked while another process commits.
-      if (!isBusy(error)) throw toStoreError(error, connection.path)
-    }
-    try {
-      return await patiently(async () => {
-        // Reading now would show what an open transaction has not committed.
-        while (connection.inTransaction || this.#reopening)
-          await new Promise<void>((resolve) => this.#waitingReads.push(resolve))
-        if (!connection.isOpen) throw new StateStoreClosedError()
-        return body(connection)
-      }, this.#busyTimeout)
-    } catch (error) {
-      throw toStoreError(error, connection.path)
-    }
+    return this.#reads.read(body)
   }
 
   write<T>(body: (connection: Connection) => T): Promise<T> {
@@ -191,15 +177,14 @@ export class WriteQueue implements Executor {
       await new Promise<void>((resolve) => {
         this.#whenDrained = resolve
       })
-    clearTimeout(this.#nextLook)
-    if (!this.#connection.readonly) {
-      try {
-        if (!this.#isSameFile(true)) await this.#recover()
-      } catch (error) {
-        this.#reportUnrecovered(error)
-      }
-      this.#checkpoints.run()
+    const recovery = this.#recovery
+    recovery?.stopLooking()
+    try {
+      if (recovery?.isDue(true)) await this.#recover(recovery)
+    } catch (error) {
+      recovery?.report(error)
     }
+    if (!this.#connection.readonly) this.#checkpoints.run()
     this.#connection.close()
     this.#forget()
   }
@@ -230,13 +215,7 @@ export class WriteQueue implements Executor {
         ),
       ]
     })
-    if (!this.#isSameFile(true)) {
-      this.#lostLog?.reopen()
-      connection.begin()
-      const again = this.#lostLog?.storeAgain()
-      connection.commit()
-      again?.done()
-    }
+    if (this.#recovery?.isDue(true)) this.#recovery.runNow()
     while (left.length > 0) {
       connection.begin()
       if (this.#group.run(left, Number.POSITIVE_INFINITY).length > 0) connection.commit()
@@ -266,7 +245,7 @@ export class WriteQueue implements Executor {
   }
 
   readonly #goOn = (): void => {
-    for (const resume of this.#waitingReads.splice(0)) resume()
+    this.#reads.resume()
     if (this.#waiting.length > 0) setImmediate(this.#drain)
     else {
       this.#draining = false
@@ -322,74 +301,21 @@ export class WriteQueue implements Executor {
 
   #afterWrites(count: number): void {
     this.#checkpoints.afterWrites(count)
-    if (this.#guard) this.#nextLook ??= setTimeout(this.#look, FILE_CHECK_MS).unref()
+    this.#recovery?.lookSoon()
   }
 
-  /** Some time after a write, makes sure that it went to the file. */
-  readonly #look = (): void => {
-    this.#nextLook = undefined
-    // What is under way looks itself.
-    if (this.#closed || this.#draining || this.#connection.inTransaction) return
+  async #recover(recovery: Recovery): Promise<void> {
     try {
-      if (!this.#isSameFile(true)) this.write(() => {}).catch((error) => this.#reportUnrecovered(error))
-    } catch (error) {
-      this.#reportUnrecovered(error)
-    }
-  }
-
-  /** @throws FileReplacedError */
-  #isSameFile(thoroughly = false): boolean {
-    return !this.#lostLog?.isPending && (this.#guard?.holds(thoroughly) ?? true)
-  }
-
-  /** Opens the file again after its write-ahead log was lost, and stores again what went with it. */
-  async #recover(): Promise<void> {
-    const lost = this.#lostLog
-    if (!lost) return
-    this.#reopening = true
-    try {
-      await patiently(() => lost.reopen(), this.#busyTimeout)
+      await recovery.run()
     } finally {
-      this.#reopening = false
-      for (const resume of this.#waitingReads.splice(0)) resume()
-    }
-    await patiently(() => this.#connection.begin(), this.#busyTimeout)
-    try {
-      const again = lost.storeAgain()
-      this.#connection.commit()
-      again.done()
-    } catch (error) {
-      this.#connection.rollback()
-      throw error
-    }
-  }
-
-  #reportUnrecovered(error: unknown): void {
-    const { path } = this.#connection
-    if (error instanceof FileReplacedError)
-      this.#events({
-        level: 'warning',
-        type: 'file-replaced',
-        message: error.message,
-        path,
-        gone: error.gone,
-      })
-    else {
-      const reason = error instanceof Error ? error.message : String(error)
-      this.#events({
-        level: 'warning',
-        type: 'log-not-recovered',
-        message: `The write-ahead log of '${path}' was lost, and messages that were only there could not be stored again yet: ${reason}`,
-        path,
-        reason,
-      })
+      this.#reads.resume()
     }
   }
 
   /** Opens a transaction for the entry at the head; false when that must wait. */
   #tryBegin(): boolean {
     try {
-      if (!this.#isSameFile()) return false
+      if (this.#recovery?.isDue()) return false
       this.#connection.begin()
       return true
     } catch {
@@ -407,7 +333,7 @@ export class WriteQueue implements Executor {
     const forWrites = isWrite(this.#waiting[0])
     for (let tries = 0; ; tries++) {
       try {
-        if (!this.#isSameFile()) await this.#recover()
+        if (this.#recovery?.isDue()) await this.#recover(this.#recovery)
         this.#connection.begin()
         const waited_ms = performance.now() - first
         if (waited_ms > 1_000)
