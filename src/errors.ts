@@ -17,6 +17,8 @@ export type StateStoreErrorCode =
   | 'CANNOT_OPEN'
   | 'DAMAGED'
   | 'DISK_FULL'
+  | 'TARGET_EXISTS'
+  | 'TEXT_REMAINS'
   | 'DATABASE'
 
 /**
@@ -185,6 +187,15 @@ export class DamagedFileError extends StateStoreError {
 /** The disk, or the quota, is full. The write left nothing behind. */
 export class DiskFullError extends StateStoreError {
   readonly code = 'DISK_FULL'
+}
+
+/** There is a file already where one was to be written. Neither was touched. */
+export class TargetExistsError extends StateStoreError {
+  readonly code = 'TARGET_EXISTS'
+
+  constructor(readonly path: string) {
+    super(`'${path}' is there already, and is not overwritten: give another path, or move it away first.`)
+  }
 }
 
 /** Any other error of SQLite. */

@@ -11,6 +11,8 @@ export * from './errors.ts'
 export type { EventHandler, StateStoreEvent } from './events.ts'
 export { inspectStateFile, type StateFileReport } from './inspect.ts'
 export type { JsonArray, JsonObject, JsonText, JsonValue } from './json.ts'
+export type { BackupOptions, BackupResult } from './maintenance/backup.ts'
+export type { CheckpointResult } from './maintenance/checkpoint.ts'
 export type { IndexReport, MaintenanceRepository } from './maintenance/maintenance.ts'
 export type {
   ConversationMessage,

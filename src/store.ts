@@ -86,7 +86,7 @@ export class StateStore {
     this.messages = messages
     this.usage = usage
     this.search = search
-    this.maintenance = new MaintenanceRepository({ executor: this.#queue, ...context })
+    this.maintenance = new MaintenanceRepository({ ...context, executor: this.#queue })
   }
 
   /**

@@ -24,7 +24,7 @@ export class Checkpoints {
   run(): void {
     this.#writes = 0
     try {
-      const bytes = this.#connection.checkpoint()
+      const { log: bytes } = this.#connection.checkpoint()
       if (bytes > WAL_LIMIT_BYTES && !this.#reported)
         this.#events({
           level: 'warning',

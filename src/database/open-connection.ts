@@ -102,6 +102,11 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   }
 }
 
+/** Opens a copy of a database, in memory. */
+export function openImage(image: Buffer, events: EventHandler): Connection {
+  return new Connection(new Database(image), events)
+}
+
 function configure(
   db: Database.Database,
   { readonly, onlyLooking, keepJournalMode, synchronous }: ConnectionOptions,

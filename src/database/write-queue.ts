@@ -27,7 +27,7 @@ import { WriteGroup } from './write-group.ts'
  */
 export class WriteQueue implements Executor {
   readonly #connection: Connection
-  readonly #busyTimeout: number
+  readonly busyTimeout: number
   readonly #events: EventHandler
   readonly #indexes: IndexCare
   readonly #upkeep: IndexUpkeep
@@ -49,7 +49,7 @@ export class WriteQueue implements Executor {
     this.#indexes = indexes
     this.#upkeep = new IndexUpkeep(connection, indexes)
     this.#group = new WriteGroup(connection, this.#upkeep)
-    this.#busyTimeout = busyTimeout
+    this.busyTimeout = busyTimeout
     this.#events = events
     this.#checkpoints = new Checkpoints(connection, events)
     this.#forget = flushAtExit(this)
@@ -71,10 +71,17 @@ export class WriteQueue implements Executor {
           await new Promise<void>((resolve) => this.#waitingReads.push(resolve))
         if (!connection.isOpen) throw new StateStoreClosedError()
         return body(connection)
-      }, this.#busyTimeout)
+      }, this.busyTimeout)
     } catch (error) {
       throw toStoreError(error, connection.path)
     }
+  }
+
+  /** Runs `body` in one tick, outside every transaction: for what SQLite does not do inside of one. */
+  async alone<T>(body: (connection: Connection) => T): Promise<T> {
+    this.#assertUsable()
+    this.#assertWritable()
+    return this.read(body)
   }
 
   write<T>(body: (connection: Connection) => T): Promise<T> {
@@ -175,7 +182,7 @@ export class WriteQueue implements Executor {
   /** The first half of the end of the process: gives up the transaction that is open, whoever's it is. */
   abandonAtExit(): void {
     this.#closed = true
-    this.#connection.pragma(`busy_timeout = ${Math.min(this.#busyTimeout, 5_000)}`)
+    this.#connection.pragma(`busy_timeout = ${Math.min(this.busyTimeout, 5_000)}`)
     try {
       if (this.#committing.length > 0) this.#connection.commit()
     } finally {
@@ -214,9 +221,13 @@ export class WriteQueue implements Executor {
       )
   }
 
-  #enqueue(entry: Write | Turn): void {
+  #assertWritable(): void {
     if (this.#connection.readonly)
       throw new ReadonlyStoreError(`The store is read-only: ${this.#connection.readonlyBecause}`)
+  }
+
+  #enqueue(entry: Write | Turn): void {
+    this.#assertWritable()
     this.#waiting.push(entry)
     if (this.#draining) return
     this.#draining = true
@@ -322,7 +333,7 @@ export class WriteQueue implements Executor {
         for (const entry of busy ? [...this.#waiting] : this.#head()) {
           entry.blockedSince ??= now
           const waited_ms = now - entry.blockedSince
-          if (busy && waited_ms < this.#busyTimeout) continue
+          if (busy && waited_ms < this.busyTimeout) continue
           this.#waiting.splice(this.#waiting.indexOf(entry), 1)
           entry.reject(
             busy
@@ -365,7 +376,7 @@ export class WriteQueue implements Executor {
       await delay(retryDelay(tries))
       if (this.#tryCommit()) return
       const waited_ms = performance.now() - started
-      if (waited_ms < this.#busyTimeout) continue
+      if (waited_ms < this.busyTimeout) continue
       this.#connection.rollback()
       throw new StateStoreBusyError(waited_ms)
     }

@@ -1,7 +1,7 @@
 import type { Connection } from '../database/connection.ts'
 import { executedIn, inspect } from '../database/inspection.ts'
 import { reference } from '../database/reference.ts'
-import { assertOwnSchema, type RepositoryContext } from '../database/repository.ts'
+import { assertOwnSchema } from '../database/repository.ts'
 import { readShape } from '../database/shape.ts'
 import { bigramProblem, merge } from '../search/index-health.ts'
 import {
@@ -13,6 +13,9 @@ import {
   remakeWordIndex,
 } from '../search/rebuild.ts'
 import { inspectWordIndex, WORD_INDEX } from '../search/word-index.ts'
+import { type BackupOptions, type BackupResult, backUp, checkTarget } from './backup.ts'
+import { type CheckpointResult, emptyLog } from './checkpoint.ts'
+import type { MaintenanceContext } from './context.ts'
 
 /** How an index is. */
 export interface IndexReport {
@@ -23,10 +26,10 @@ export interface IndexReport {
 
 /** What looking after a file is: `store.maintenance`. */
 export class MaintenanceRepository {
-  readonly #context: RepositoryContext
+  readonly #context: MaintenanceContext
 
   /** @internal */
-  constructor(context: RepositoryContext) {
+  constructor(context: MaintenanceContext) {
     this.#context = context
   }
 
@@ -83,6 +86,32 @@ export class MaintenanceRepository {
       ['hs_bigrams', indexes.bigrams],
     ] as const)
       if (there) await this.#mergeAll(index)
+  }
+
+  /**
+   * Moves the write-ahead log into the file and empties it. Tries again, for up to `busyTimeout`, while a reader of an
+   * older state or a writer is in the way; the event loop goes on meanwhile.
+   *
+   * @returns `busy: true` where somebody was in the way until the end: the log is as it was, and nothing is lost.
+   * @throws ReadonlyStoreError
+   */
+  async checkpoint(): Promise<CheckpointResult> {
+    return emptyLog(this.#context.executor)
+  }
+
+  /**
+   * Copies the store into a new file: everything that was acknowledged before the call, from one moment, while this
+   * and other processes write on. The file appears under its name when it is whole, checked and on the disk, with
+   * mode 0600 and nothing beside it. Works for a store that only reads, and for `:memory:`.
+   *
+   * @throws TargetExistsError, CannotOpenError, DiskFullError, DamagedFileError where what was copied is damaged, or
+   * the reason of `signal`: nothing is left at `path` then.
+   * @example
+   * await store.maintenance.backup('/backups/state-2026-02-03.db')
+   */
+  async backup(path: string, options: BackupOptions = {}): Promise<BackupResult> {
+    const { executor, events } = this.#context
+    return backUp(executor, checkTarget(path), options, events)
   }
 
   async #mergeAll(index: string): Promise<void> {
