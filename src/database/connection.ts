@@ -200,6 +200,10 @@ export class Connection {
     return { busy: busy !== 0, log: bytes(log), checkpointed: bytes(checkpointed) }
   }
 
+  get sqliteVersion(): string {
+    return String(this.#db.prepare('select sqlite_version()').pluck().get())
+  }
+
   get pageSize(): number {
     return (this.#statement('pragma page_size').get() as { page_size: number }).page_size
   }

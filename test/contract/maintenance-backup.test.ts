@@ -11,7 +11,7 @@ import {
   TargetExistsError,
   TransactionMisuseError,
 } from '../../src/index.ts'
-import { ALL_DAMAGES, damage, query } from '../support/index-damage.ts'
+import { ALL_DAMAGES, damage, overwriteRoot, query } from '../support/index-damage.ts'
 import { NEWER, newerFile } from '../support/newer-file.ts'
 import { gate } from '../support/processes.ts'
 import { kinds, newFolder, newPath, openForTest } from '../support/stores.ts'
@@ -177,16 +177,11 @@ describe('nothing is written', () => {
 
   test('of a file that is damaged', async () => {
     const path = newPath()
+    const writer = await openForTest({ path })
+    await fill(writer)
+    await writer.close()
+    overwriteRoot(path, 'idx_sessions_parent')
     const store = await openForTest({ path })
-    await fill(store)
-    // The root of the messages becomes that of an index.
-    const harm =
-      "update sqlite_schema set rootpage = (select rootpage from sqlite_schema where name = 'idx_sessions_source') where name = 'idx_sessions_started'"
-    const db = new Database(path)
-    db.unsafeMode(true)
-    db.pragma('writable_schema = on')
-    db.exec(harm)
-    db.close()
     const target = copyPath()
     await expect(store.maintenance.backup(target)).rejects.toBeInstanceOf(DamagedFileError)
     expect(filesBeside(target)).toEqual([])
