@@ -19,6 +19,7 @@ export type StateStoreErrorCode =
   | 'DISK_FULL'
   | 'FILE_REPLACED'
   | 'OPTION_CONFLICT'
+  | 'TARGET_EXISTS'
   | 'DATABASE'
 
 /**
@@ -224,6 +225,15 @@ export class FileReplacedError extends StateStoreError {
         ? `'${path}' was deleted or renamed while it was open. Nothing was written: put it back, or close the store and open it again where the file is.`
         : `'${path}' was replaced by another file while it was open. Nothing was written: close the store and open it again.`,
     )
+  }
+}
+
+/** There is a file already where one was to be written. Neither was touched. */
+export class TargetExistsError extends StateStoreError {
+  readonly code = 'TARGET_EXISTS'
+
+  constructor(readonly path: string) {
+    super(`'${path}' is there already, and is not overwritten: give another path, or move it away first.`)
   }
 }
 

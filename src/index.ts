@@ -11,7 +11,12 @@ export * from './errors.ts'
 export type { EventHandler, StateStoreEvent } from './events.ts'
 export { inspectStateFile, type StateFileReport } from './inspect.ts'
 export type { JsonArray, JsonObject, JsonText, JsonValue } from './json.ts'
-export type { IndexReport, MaintenanceRepository } from './maintenance/maintenance.ts'
+export type { BackupOptions, BackupResult } from './maintenance/backup.ts'
+export type { CheckOptions, CheckReport, ForeignKeyViolation, RowReport } from './maintenance/check.ts'
+export type { CheckpointResult } from './maintenance/checkpoint.ts'
+export type { Counters, DriftedSession } from './maintenance/counters.ts'
+export type { IndexReport } from './maintenance/indexes.ts'
+export type { MaintenanceRepository } from './maintenance/maintenance.ts'
 export type {
   ConversationMessage,
   Inactive,

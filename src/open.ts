@@ -18,7 +18,7 @@ import { assertAgrees, checkOptions, type OpenOptions, type SharedOptions } from
 import { IndexHealth } from './search/index-health.ts'
 import { inspectWordIndex, wordIndexUnused } from './search/word-index.ts'
 import { keepFile, type OpenFile, shareFile } from './shared-files.ts'
-import { StateStore, type StoreInfo } from './store.ts'
+import { StateStore } from './store.ts'
 
 const NOTHING_FOUND: Found = { state: { kind: 'empty' }, flaws: null, wordIndex: null }
 
@@ -76,22 +76,15 @@ async function openFile(path: string, shared: SharedOptions, options: OpenOption
     if (path !== MEMORY) reportFileMode(path, events.raise)
     const { info, context } = await describe(opened, found, connecting)
     const keep: Keep = (connection, ids) => keepMessages(connection, ids, context.indexes)
-    const queue = new WriteQueue(opened.connection, guardOf(info), busyTimeout, events.raise, {
-      indexes: context.indexes,
-      keep,
-    })
+    const { file } = opened.connection
+    const guard = file && !info.readonly ? new FileGuard(path, file, info.journalMode === 'wal') : null
+    const { indexes } = context
+    const queue = new WriteQueue(opened.connection, guard, busyTimeout, events.raise, { indexes, keep })
     return { queue, events, info, context, options: shared }
   } catch (error) {
     opened.connection.close()
     throw error
   }
-}
-
-function guardOf({ path, readonly, journalMode }: StoreInfo): FileGuard | null {
-  if (readonly || path === MEMORY) return null
-  const guard = new FileGuard(path)
-  guard.remember(journalMode === 'wal')
-  return guard
 }
 
 /** What the file is now, and can be relied on for. */

@@ -1,4 +1,4 @@
-import { fileIdentity, realPath } from './database/file-identity.ts'
+import { fileKey, realPath } from './database/file-identity.ts'
 import type { RepositoryContext } from './database/repository.ts'
 import type { WriteQueue } from './database/write-queue.ts'
 import { CannotOpenError } from './errors.ts'
@@ -49,7 +49,7 @@ export async function shareFile(
   open: () => Promise<OpenFile>,
 ): Promise<Share> {
   for (;;) {
-    const keys = [realPath(path), fileIdentity(path) ?? '']
+    const keys = [realPath(path), fileKey(path) ?? '']
     const entry = entries.get(keys[1]!)
     const pending = entry ? entry.closing : (openings.get(keys[0]!) ?? openings.get(keys[1]!))
     // Afterwards it may be another file, or none.
@@ -71,7 +71,7 @@ async function opening(path: string, keys: string[], open: () => Promise<OpenFil
   for (const key of keys) openings.set(key, file)
   try {
     const entry: Entry = { file: await file, stores: 0, closing: undefined }
-    const identity = fileIdentity(path)
+    const identity = fileKey(path)
     if (identity === undefined) {
       await entry.file.queue.close()
       throw new CannotOpenError(`'${path}' was removed while it was opened: open it again.`)

@@ -80,7 +80,7 @@ export class StateStore {
     this.messages = messages
     this.usage = usage
     this.search = search
-    this.maintenance = new MaintenanceRepository({ executor: this.#handle, ...context })
+    this.maintenance = new MaintenanceRepository({ ...context, executor: this.#handle })
   }
 
   /**

@@ -29,7 +29,7 @@ export class Checkpoints {
     try {
       // A log that nobody else reads must not be moved over what they have written since.
       if (this.#guard?.holds(true) === false) return
-      const bytes = this.#connection.checkpoint()
+      const { log: bytes } = this.#connection.checkpoint()
       if (bytes > WAL_LIMIT_BYTES && !this.#reported)
         this.#events({
           level: 'warning',

@@ -1,8 +1,18 @@
 import Database from 'better-sqlite3'
 import type { CompiledQuery, QueryResult } from 'kysely'
 import type { EventHandler } from '../events.ts'
+import { type FileIdentity, identityOf } from './file-identity.ts'
 import type { FixedQuery } from './fixed-query.ts'
 import { SLOW_QUERY_MS } from './limits.ts'
+
+/** What is left in the write-ahead log after a checkpoint. */
+export interface LogState {
+  /** Whether somebody was in the way: a reader of an older state, or a writer. */
+  busy: boolean
+  /** The size of the log, and how much of it is in the file already, in bytes of pages. */
+  log: number
+  checkpointed: number
+}
 
 /** What a statement without rows did. */
 export interface RunResult {
@@ -24,6 +34,9 @@ interface Prepared {
 
 const MAX_STATEMENTS = 500
 
+/** Pages that one step of copying takes: some 5 ms. */
+const COPIED_AT_ONCE = 1_000
+
 /**
  * One SQLite connection: prepares each SQL text once, binds what may be bound, and knows nothing of who asks.
  * Every method runs to its end in the same tick.
@@ -37,6 +50,8 @@ export class Connection {
   readonly #statements = new Map<string, Statement>()
   readonly #prepared = new Map<object, Prepared>()
   readonly readonly: boolean
+  /** The file that was opened, whatever is at its path now; null in memory. */
+  readonly file: FileIdentity | null
   /** Why it is read-only, where it is. */
   readonlyBecause = 'it was opened with readonly: true, so open it without that to write.'
 
@@ -51,6 +66,7 @@ export class Connection {
     this.#db = db
     this.#open = open
     this.readonly = db.readonly
+    this.file = db.memory ? null : identityOf(db.name)
     this.#events = events
   }
 
@@ -178,15 +194,52 @@ export class Connection {
     return result
   }
 
-  /** Moves what it can from the write-ahead log to the file without waiting. Returns the log's size in bytes. */
-  checkpoint(): number {
-    const { log, checkpointed } = this.#statement('pragma wal_checkpoint(passive)').get() as {
+  /**
+   * Moves what it can from the write-ahead log to the file: without waiting, or so that the log is empty then, which
+   * needs that nobody reads an older state. Only outside a transaction.
+   */
+  checkpoint(mode: 'passive' | 'truncate' = 'passive'): LogState {
+    const { busy, log, checkpointed } = this.#statement(`pragma wal_checkpoint(${mode})`).get() as {
+      busy: number
       log: number
       checkpointed: number
     }
     if (log === checkpointed) this.stored.length = 0
-    const { page_size } = this.#statement('pragma page_size').get() as { page_size: number }
-    return log * page_size
+    // -1 where there is no log.
+    const bytes = (pages: number) => Math.max(pages, 0) * this.pageSize
+    return { busy: busy !== 0, log: bytes(log), checkpointed: bytes(checkpointed) }
+  }
+
+  get sqliteVersion(): string {
+    return String(this.#db.prepare('select sqlite_version()').pluck().get())
+  }
+
+  get pageSize(): number {
+    return (this.#statement('pragma page_size').get() as { page_size: number }).page_size
+  }
+
+  /**
+   * Copies the database into another file, some pages in a tick. Inside a transaction it copies what that sees;
+   * outside of one it begins again whenever another connection writes.
+   *
+   * @param target A file that is there and empty.
+   * @param onProgress Called after each step; what it throws ends the copying.
+   */
+  async copyTo(
+    target: string,
+    onProgress: (progress: { remaining: number; total: number }) => void,
+  ): Promise<void> {
+    await this.#db.backup(target, {
+      progress: ({ remainingPages, totalPages }) => {
+        onProgress({ remaining: remainingPages, total: totalPages })
+        return COPIED_AT_ONCE
+      },
+    })
+  }
+
+  /** The whole database as the bytes of a file: for one in memory. */
+  image(): Buffer {
+    return this.#db.serialize()
   }
 
   /** Has `run` set the connection up, now and whenever it is opened again. */

@@ -1,5 +1,6 @@
 import { existsSync, type Stats, statSync } from 'node:fs'
 import { FileReplacedError } from '../errors.ts'
+import type { FileIdentity } from './file-identity.ts'
 import { FILE_CHECK_MS } from './limits.ts'
 
 /**
@@ -11,19 +12,23 @@ import { FILE_CHECK_MS } from './limits.ts'
  */
 export class FileGuard {
   readonly #path: string
+  readonly #file: FileIdentity
   readonly #log: string
-  #main: Stats | undefined
+  #changed: number | undefined
   #logNumber: number | undefined
   #compared = 0
 
-  constructor(path: string) {
+  /** `file` is the one that was opened; `log` says whether it has a write-ahead log. */
+  constructor(path: string, file: FileIdentity, log: boolean) {
     this.#path = path
+    this.#file = file
     this.#log = `${path}-wal`
+    this.remember(log)
   }
 
-  /** What is there now is what was opened. `log` says whether there is a write-ahead log. */
+  /** The log that is there now is the one that was opened. */
   remember(log: boolean): void {
-    this.#main = statSync(this.#path, { throwIfNoEntry: false })
+    this.#changed = statSync(this.#path, { throwIfNoEntry: false })?.mtimeMs
     this.#logNumber = log ? (statSync(this.#log, { throwIfNoEntry: false })?.ino ?? 0) : undefined
     this.#compared = performance.now()
   }
@@ -37,7 +42,7 @@ export class FileGuard {
     const main = this.#assertSame()
     if (this.#logNumber === undefined) return true
     if (!existsSync(this.#log)) return false
-    this.#main = main
+    this.#changed = main.mtimeMs
     const now = performance.now()
     if (!thoroughly && now - this.#compared < FILE_CHECK_MS) return true
     const same = statSync(this.#log, { throwIfNoEntry: false })?.ino === this.#logNumber
@@ -50,12 +55,12 @@ export class FileGuard {
    * log can still be moved to the file.
    */
   get isUntouched(): boolean {
-    return !existsSync(this.#log) && this.#assertSame().mtimeMs === this.#main?.mtimeMs
+    return !existsSync(this.#log) && this.#assertSame().mtimeMs === this.#changed
   }
 
   #assertSame(): Stats {
     const main = statSync(this.#path, { throwIfNoEntry: false })
-    if (main === undefined || main.ino !== this.#main?.ino || main.dev !== this.#main.dev)
+    if (main === undefined || main.ino !== this.#file.ino || main.dev !== this.#file.dev)
       throw new FileReplacedError(this.#path, main === undefined)
     return main
   }

@@ -1,15 +1,28 @@
 import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
+/** Which file a path leads to, as the system numbers it. */
+export interface FileIdentity {
+  dev: number
+  ino: number
+}
+
+/** The file at a path now; null where there is none. Never opens it. */
+export function identityOf(path: string): FileIdentity | null {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  return stats ? { dev: stats.dev, ino: stats.ino } : null
+}
+
 /**
  * The same text for every path to one file: symlinks, hard links, other spellings. undefined where there is no file,
  * or none that can be reached: opening it will say why.
  */
-export function fileIdentity(path: string): string | undefined {
+export function fileKey(path: string): string | undefined {
   try {
-    const { dev, ino } = statSync(path, { bigint: true })
+    const identity = identityOf(path)
+    if (identity === null) return undefined
     // Some file systems of Windows do not number their files.
-    return ino === 0n ? realPath(path) : `${dev}:${ino}`
+    return identity.ino === 0 ? realPath(path) : `${identity.dev}:${identity.ino}`
   } catch {
     return undefined
   }
@@ -23,4 +36,9 @@ export function realPath(path: string): string {
     const folder = dirname(path)
     return folder === path ? path : join(realPath(folder), basename(path))
   }
+}
+
+/** The size of the write-ahead log of a file, in bytes; 0 where there is none. */
+export function walSize(path: string): number {
+  return statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0
 }

@@ -105,6 +105,11 @@ function openDatabase(options: ConnectionOptions): Database.Database {
   }
 }
 
+/** Opens a copy of a database, in memory. */
+export function openImage(image: Buffer, events: EventHandler): Connection {
+  return new Connection(new Database(image), events)
+}
+
 function configure(
   db: Database.Database,
   { readonly, onlyLooking, keepJournalMode, synchronous }: ConnectionOptions,

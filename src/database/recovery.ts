@@ -26,6 +26,8 @@ export class Recovery {
   #nextLook: NodeJS.Timeout | undefined
   #acknowledged = 0
   #missing: ReturnType<Keep>[] = []
+  /** What has another connection to the file: the connections of a process share what they know of its log. */
+  readonly #beside = new Set<Promise<unknown>>()
   /** Whether it was begun and has not succeeded yet. */
   #begun = false
   /** Whether the connection must not be used meanwhile. */
@@ -77,6 +79,7 @@ export class Recovery {
   async run(): Promise<void> {
     this.isReopening = true
     try {
+      await Promise.allSettled(this.#beside)
       await patiently(() => this.#reopen(), this.#busyTimeout)
     } finally {
       this.isReopening = false
@@ -90,6 +93,13 @@ export class Recovery {
     this.#reopen()
     this.#connection.begin()
     this.#storeAgain()
+  }
+
+  /** Has the connection not be opened again before `work` is settled. */
+  waitFor(work: Promise<unknown>): void {
+    this.#beside.add(work)
+    const forget = () => this.#beside.delete(work)
+    work.then(forget, forget)
   }
 
   stopLooking(): void {

@@ -35,6 +35,15 @@ export function isIndexFailure(error: unknown): boolean {
   return code === 'SQLITE_CORRUPT_VTAB' || code === 'SQLITE_ERROR'
 }
 
+/** Whether SQLite found the file itself damaged, and not only an index of FTS5. */
+export function isFileDamage(error: unknown): error is Error {
+  const code = sqliteCode(error)
+  return (
+    code === 'SQLITE_NOTADB' ||
+    (code?.startsWith('SQLITE_CORRUPT') === true && code !== 'SQLITE_CORRUPT_VTAB')
+  )
+}
+
 /** Whether SQLite refused a statement for what it says or does, not for the state of the file, its lock or the disk. */
 export function isRefusal(error: unknown): boolean {
   const code = sqliteCode(error)

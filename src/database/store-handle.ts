@@ -33,6 +33,21 @@ export class StoreHandle implements Executor {
     return this.#refused() ?? this.#queue.writeInSteps(body)
   }
 
+  /** See {@link WriteQueue.alone}. */
+  alone<T>(body: (connection: Connection) => T): Promise<T> {
+    return this.#refused() ?? this.#queue.alone(body)
+  }
+
+  /** See {@link WriteQueue.besideConnection}. */
+  besideConnection<T>(work: () => Promise<T>): Promise<T> {
+    return this.#refused() ?? this.#queue.besideConnection(work)
+  }
+
+  /** How long a call waits for a lock, in milliseconds. */
+  get busyTimeout(): number {
+    return this.#queue.busyTimeout
+  }
+
   letOthersWrite(duration_ms: number): Promise<void> {
     return this.#queue.letOthersWrite(duration_ms)
   }

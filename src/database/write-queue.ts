@@ -30,7 +30,7 @@ import { WriteGroup } from './write-group.ts'
 export class WriteQueue implements Executor {
   readonly #connection: Connection
   readonly #recovery: Recovery | null
-  readonly #busyTimeout: number
+  readonly busyTimeout: number
   readonly #events: EventHandler
   readonly #indexes: IndexCare
   readonly #upkeep: IndexUpkeep
@@ -60,7 +60,7 @@ export class WriteQueue implements Executor {
     this.#indexes = indexes
     this.#upkeep = new IndexUpkeep(connection, indexes)
     this.#group = new WriteGroup(connection, this.#upkeep)
-    this.#busyTimeout = busyTimeout
+    this.busyTimeout = busyTimeout
     this.#events = events
     // Reading now would show what an open transaction has not committed.
     this.#reads = new Reads(
@@ -75,6 +75,20 @@ export class WriteQueue implements Executor {
   async read<T>(body: (connection: Connection) => T): Promise<T> {
     this.#assertUsable()
     return this.#reads.read(body)
+  }
+
+  /** Runs `body` in one tick, outside every transaction: for what SQLite does not do inside of one. */
+  async alone<T>(body: (connection: Connection) => T): Promise<T> {
+    this.#assertUsable()
+    this.#assertWritable()
+    return this.read(body)
+  }
+
+  /** Runs work that has another connection to the file: until it is done, this one is not opened again. */
+  async besideConnection<T>(work: () => Promise<T>): Promise<T> {
+    const done = work()
+    this.#recovery?.waitFor(done)
+    return done
   }
 
   write<T>(body: (connection: Connection) => T): Promise<T> {
@@ -192,7 +206,7 @@ export class WriteQueue implements Executor {
   /** The first half of the end of the process: gives up the transaction that is open, whoever's it is. */
   abandonAtExit(): void {
     this.#closed = true
-    this.#connection.pragma(`busy_timeout = ${Math.min(this.#busyTimeout, 5_000)}`)
+    this.#connection.pragma(`busy_timeout = ${Math.min(this.busyTimeout, 5_000)}`)
     try {
       if (this.#committing.length > 0) this.#connection.commit()
     } finally {
@@ -228,9 +242,13 @@ export class WriteQueue implements Executor {
     assertOutside(this)
   }
 
-  #enqueue(entry: Write | Turn): void {
+  #assertWritable(): void {
     if (this.#connection.readonly)
       throw new ReadonlyStoreError(`The store is read-only: ${this.#connection.readonlyBecause}`)
+  }
+
+  #enqueue(entry: Write | Turn): void {
+    this.#assertWritable()
     this.#waiting.push(entry)
     if (this.#draining) return
     this.#draining = true
@@ -351,7 +369,7 @@ export class WriteQueue implements Executor {
         for (const entry of busy ? [...this.#waiting] : this.#head()) {
           entry.blockedSince ??= now
           const waited_ms = now - entry.blockedSince
-          if (busy && waited_ms < this.#busyTimeout) continue
+          if (busy && waited_ms < this.busyTimeout) continue
           this.#waiting.splice(this.#waiting.indexOf(entry), 1)
           entry.reject(
             busy
@@ -394,7 +412,7 @@ export class WriteQueue implements Executor {
       await delay(retryDelay(tries))
       if (this.#tryCommit()) return
       const waited_ms = performance.now() - started
-      if (waited_ms < this.#busyTimeout) continue
+      if (waited_ms < this.busyTimeout) continue
       this.#connection.rollback()
       throw new StateStoreBusyError(waited_ms)
     }

@@ -5,7 +5,7 @@ import { isIndexDamage, isIndexFailure } from '../database/sqlite-errors.ts'
 import type { EventHandler } from '../events.ts'
 import { INDEX_TRIGGERS, inspectWordIndex, WORD_INDEX, wordIndexUnused } from './word-index.ts'
 
-const BIGRAM_INDEX = 'hs_bigrams'
+export const BIGRAM_INDEX = 'hs_bigrams'
 const BIGRAM_TRIGGERS = ['insert', 'delete', 'update'].map((event) => `${BIGRAM_INDEX}_${event}`)
 
 /**

@@ -33,7 +33,9 @@ async function answers(store: StateStore) {
 }
 
 async function problems(store: StateStore): Promise<Record<string, string | null>> {
-  return Object.fromEntries((await store.maintenance.check()).map(({ index, problem }) => [index, problem]))
+  return Object.fromEntries(
+    (await store.maintenance.check()).indexes.map(({ index, problem }) => [index, problem]),
+  )
 }
 
 const REPORTED: Record<IndexName, string> = { messages_fts: 'words', hs_bigrams: 'unsegmented' }
@@ -51,7 +53,7 @@ describe('an index', () => {
 
   test('is sound in a file that nobody damaged, and stays what it is', async () => {
     expect(await problems(store)).toEqual(SOUND)
-    expect(await store.maintenance.check({ full: true })).toEqual([
+    expect((await store.maintenance.check({ full: true })).indexes).toEqual([
       { index: 'words', problem: null },
       { index: 'unsegmented', problem: null },
     ])
@@ -61,7 +63,7 @@ describe('an index', () => {
     )
     expect(await problems(store)).toEqual(SOUND)
     await store.close()
-    expect(await (await openForTest({ path, readonly: true })).maintenance.check()).toEqual([
+    expect((await (await openForTest({ path, readonly: true })).maintenance.check()).indexes).toEqual([
       { index: 'words', problem: null },
       { index: 'unsegmented', problem: null },
     ])
@@ -107,7 +109,7 @@ describe('an index', () => {
       await store.messages.append('s', { role: 'user', content: 'otter 海獭' })
       expect(await store.search.messages('otter')).toMatchObject([{ route: 'words' }])
       expect(await store.search.messages('海獭')).toMatchObject([{ route: 'unsegmented' }])
-      expect((await store.maintenance.check()).map(({ problem }) => problem)).toEqual([null, null])
+      expect((await store.maintenance.check()).indexes.map(({ problem }) => problem)).toEqual([null, null])
       expect(eventsOf(store, 'index-put-aside')).toEqual([])
     })
 
@@ -166,7 +168,7 @@ describe('an index', () => {
       await store.search.messages('seal', { limit: 1 })
     }
     await repair
-    expect(await store.maintenance.check({ full: true })).toEqual([
+    expect((await store.maintenance.check({ full: true })).indexes).toEqual([
       { index: 'words', problem: null },
       { index: 'unsegmented', problem: null },
     ])
@@ -189,7 +191,7 @@ describe.each(kinds)('looking after $name', (kind) => {
     if (kind.file)
       for (const index of there)
         expect({ index, segments: segments(store.info.path, index) }).toEqual({ index, segments: 1 })
-    expect((await store.maintenance.check()).every(({ problem }) => problem === null)).toBe(true)
+    expect((await store.maintenance.check()).indexes.every(({ problem }) => problem === null)).toBe(true)
     await store.maintenance.optimize()
     expect(await answers(store)).toEqual(before)
     if (kind.file) expectIndexesSound(store.info.path)
@@ -201,15 +203,15 @@ describe.each(kinds)('looking after $name', (kind) => {
     const before = await answers(store)
     const names = kind.additions ? ['words', 'unsegmented'] : ['words']
     const sound = names.map((index) => ({ index, problem: null }))
-    expect(await store.maintenance.check()).toEqual(sound)
+    expect((await store.maintenance.check()).indexes).toEqual(sound)
     await store.maintenance.repair()
-    expect(await store.maintenance.check()).toEqual(sound)
+    expect((await store.maintenance.check()).indexes).toEqual(sound)
     expect(await answers(store)).toEqual(before)
     if (!kind.file) return
     damage(store.info.path, 'messages_fts', 'zeroed segments')
     expect((await problems(store)).words).toEqual(expect.any(String))
     await store.maintenance.repair()
-    expect(await store.maintenance.check()).toEqual(sound)
+    expect((await store.maintenance.check()).indexes).toEqual(sound)
     expect(await answers(store)).toEqual(before)
   })
 })
@@ -218,13 +220,13 @@ describe.each(NEWER)('a file of schema %i', (schema) => {
   test('is checked, and neither repaired nor optimized', async () => {
     const path = newerFile(schema)
     const store = await openForTest({ path, newerSchema: 'write' })
-    expect(await store.maintenance.check()).toEqual([{ index: 'words', problem: null }])
+    expect((await store.maintenance.check()).indexes).toEqual([{ index: 'words', problem: null }])
     await expect(store.maintenance.repair()).rejects.toBeInstanceOf(UnsupportedSchemaError)
     await expect(store.maintenance.optimize()).rejects.toBeInstanceOf(UnsupportedSchemaError)
     checkIndexes(path)
     await store.close()
     const reader = await openForTest({ path })
-    expect(await reader.maintenance.check()).toEqual([{ index: 'words', problem: null }])
+    expect((await reader.maintenance.check()).indexes).toEqual([{ index: 'words', problem: null }])
     await expect(reader.maintenance.repair()).rejects.toThrow()
   })
 })

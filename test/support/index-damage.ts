@@ -1,3 +1,4 @@
+import { closeSync, openSync, writeSync } from 'node:fs'
 import Database from 'better-sqlite3'
 
 export const INDEXES = ['messages_fts', 'hs_bigrams'] as const
@@ -29,6 +30,15 @@ export function damage(path: string, index: IndexName, kind: Damage): void {
   } finally {
     db.close()
   }
+}
+
+/** Damages a table of a file that nobody has open: its first page becomes noise. */
+export function overwriteRoot(path: string, table: string): void {
+  const [page] = query<number>(path, 'select rootpage from sqlite_schema where name = ?', table)
+  const [size] = query<number>(path, 'pragma page_size')
+  const file = openSync(path, 'r+')
+  writeSync(file, Buffer.alloc(size as number, 0xa5), 0, size, ((page as number) - 1) * (size as number))
+  closeSync(file)
 }
 
 /** Compares both indexes with the messages, word by word; throws where they differ. */
