@@ -50,7 +50,7 @@ export interface CheckReport {
   ok: boolean
   /** Damage to the file, in SQLite's words; the first 100. */
   integrity: string[]
-  /** None where the file is damaged. */
+  /** None where the file is damaged, or no longer at its path: comparing them takes a write. */
   indexes: IndexReport[]
   /** Null where the file is damaged: rows are not read then. */
   rows: RowReport | null
@@ -78,13 +78,10 @@ export async function checkStore(
   const isWhole = integrity.problems.length === 0
   const rows = isWhole ? await checkRows(context, signal) : null
   signal?.throwIfAborted()
-  const indexes = isWhole ? await checkIndexes(context, integrity.indexes, full) : []
+  const isThere = sizes.file?.isOpenFile ?? true
+  const indexes = isWhole && isThere ? await checkIndexes(context, integrity.indexes, full) : []
   return {
-    ok:
-      rows !== null &&
-      isClean(rows) &&
-      indexes.every(({ problem }) => problem === null) &&
-      (sizes.file?.isOpenFile ?? true),
+    ok: rows !== null && isClean(rows) && indexes.every(({ problem }) => problem === null) && isThere,
     integrity: integrity.problems,
     indexes,
     rows,

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 import {
   CannotOpenError,
   DamagedFileError,
+  FileReplacedError,
   type StateStore,
   StateStoreClosedError,
   TargetExistsError,
@@ -57,10 +58,10 @@ test('a store that only reads is backed up, also where there is no write-ahead l
   const path = newPath()
   const writer = await openForTest({ path })
   await fill(writer)
+  await writer.close()
   const reader = await openForTest({ path, readonly: true })
   expect(await reader.maintenance.backup(copyPath())).toMatchObject({ messages: 40, sessions: 1 })
   await reader.close()
-  await writer.close()
   const plain = new Database(path)
   plain.pragma('journal_mode = delete')
   plain.close()
@@ -196,7 +197,7 @@ describe('nothing is written', () => {
     renameSync(path, `${path}.away`)
     renameSync(other, path)
     const target = copyPath()
-    await expect(store.maintenance.backup(target)).rejects.toBeInstanceOf(CannotOpenError)
+    await expect(store.maintenance.backup(target)).rejects.toBeInstanceOf(FileReplacedError)
     expect(existsSync(target)).toBe(false)
   })
 })

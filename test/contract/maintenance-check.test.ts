@@ -166,6 +166,7 @@ describe('in a file', () => {
        insert into messages (session_id, role, content, timestamp) values ('gone', 'user', 'x', 1)`,
     )
     const seen = await store.maintenance.check()
+    await store.close()
     const reader = await openForTest({ path, readonly: true })
     expect((await reader.maintenance.check()).rows).toEqual(seen.rows)
     expect(seen.rows).toMatchObject({
@@ -178,17 +179,19 @@ describe('in a file', () => {
 
   test('a damaged index is reported of itself: the file and its rows are whole', async () => {
     damage(path, 'hs_bigrams', 'zeroed segments')
+    const found = {
+      ok: false,
+      integrity: [],
+      rows: CLEAN,
+      indexes: [
+        { index: 'words', problem: null },
+        { index: 'unsegmented', problem: expect.stringContaining('is damaged') },
+      ],
+    }
+    expect(await store.maintenance.check()).toMatchObject(found)
+    await store.close()
     const reader = await openForTest({ path, readonly: true })
-    for (const asked of [store, reader])
-      expect(await asked.maintenance.check()).toMatchObject({
-        ok: false,
-        integrity: [],
-        rows: CLEAN,
-        indexes: [
-          { index: 'words', problem: null },
-          { index: 'unsegmented', problem: expect.stringContaining('is damaged') },
-        ],
-      })
+    expect(await reader.maintenance.check()).toMatchObject(found)
   })
 
   test('damage to the file itself is reported, and the rows are not read', async () => {

@@ -75,6 +75,7 @@ test('has nothing to do in memory, and is refused on a store that only reads or 
   const memory = await openForTest({ path: ':memory:' })
   expect(await memory.maintenance.checkpoint()).toEqual({ busy: false, walBytes: 0, checkpointed: 0 })
   const store = await filled()
+  await store.close()
   const reader = await openForTest({ path: store.info.path, readonly: true })
   await expect(reader.maintenance.checkpoint()).rejects.toBeInstanceOf(ReadonlyStoreError)
   await reader.close()
