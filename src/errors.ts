@@ -18,7 +18,6 @@ export type StateStoreErrorCode =
   | 'DAMAGED'
   | 'DISK_FULL'
   | 'TARGET_EXISTS'
-  | 'TEXT_REMAINS'
   | 'DATABASE'
 
 /**
