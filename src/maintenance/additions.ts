@@ -44,22 +44,3 @@ export async function findOrphans(
   })
   return { structuredContent, activity }
 }
-
-/** Deletes such rows, where what they belong to is still gone. */
-export const deleteOrphanedContent = fixedQuery((param: Param<{ id: number }>) =>
-  build
-    .deleteFrom('hs_structured_content')
-    .where('message_id', '=', param('id'))
-    .where(({ not, exists, selectFrom }) =>
-      not(exists(selectFrom('messages').select('messages.id').where('messages.id', '=', param('id')))),
-    ),
-)
-
-export const deleteOrphanedActivity = fixedQuery((param: Param<{ id: string }>) =>
-  build
-    .deleteFrom('hs_session_activity')
-    .where('session_id', '=', param('id'))
-    .where(({ not, exists, selectFrom }) =>
-      not(exists(selectFrom('sessions').select('sessions.id').where('sessions.id', '=', param('id')))),
-    ),
-)

@@ -75,17 +75,13 @@ export async function remakeIndexes({ executor, indexes, additions }: Maintenanc
 const MERGED = 500
 
 /** Merges the segments of each index into one, in short transactions. */
-export async function mergeIndexes(
-  { executor, indexes }: MaintenanceContext,
-  signal: AbortSignal | undefined,
-): Promise<void> {
+export async function mergeIndexes({ executor, indexes }: MaintenanceContext): Promise<void> {
   for (const [index, there] of [
     [WORD_INDEX, indexes.words],
     [BIGRAM_INDEX, indexes.bigrams],
   ] as const) {
     if (!there) continue
     for (let pages = -MERGED, changed = true; changed; pages = MERGED) {
-      signal?.throwIfAborted()
       changed = await executor.write((connection) => {
         const before = connection.totalChanges
         merge(connection, index, pages)

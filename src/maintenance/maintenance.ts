@@ -41,7 +41,7 @@ export class MaintenanceRepository {
   /** Merges the segments of the indexes into one each, in short transactions: searches are then as fast as can be. */
   async optimize(): Promise<void> {
     assertOwnSchema(this.#context, 'maintenance.optimize()')
-    await mergeIndexes(this.#context, undefined)
+    await mergeIndexes(this.#context)
   }
 
   /**
