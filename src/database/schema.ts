@@ -1,7 +1,14 @@
 import type { Generated, Insertable, Selectable } from 'kysely'
 import type { JsonArray, JsonObject, JsonText, JsonValue } from '../json.ts'
 import type { Inactive, ToolCall } from '../messages/message-types.ts'
-import type { DB, HsClientIds, HsSessionActivity, HsStructuredContent, Messages, Sessions } from './schema.generated.ts'
+import type {
+  DB,
+  HsClientIds,
+  HsSessionActivity,
+  HsStructuredContent,
+  Messages,
+  Sessions,
+} from './schema.generated.ts'
 
 /** `Base` with some columns typed more closely. A column that `Base` does not have fails to compile. */
 type Refine<

@@ -112,11 +112,10 @@ export function appended(
   connection: Connection,
   session_id: string,
   session: SessionEnd,
-  stored: readonly CheckedMessage[],
-  ids: number[],
+  done: Pick<Appended, 'ids' | 'stored' | 'last_id'>,
 ): Appended {
   const tip = session.end_reason === 'compression' ? tipOf(connection, session_id) : null
-  return { ids, stored, last_id: ids.at(-1), session, tip }
+  return { ...done, session, tip }
 }
 
 /** Of messages that had all been stored before: how their session stands now is nothing to tell. */
@@ -160,7 +159,11 @@ export function appendBatch(
     const id = ids[place]!
     const message = taken[place]!
     return session
-      ? appended(connection, message.values.session_id, session, [message], [id])
+      ? appended(connection, message.values.session_id, session, {
+          ids: [id],
+          stored: [message],
+          last_id: id,
+        })
       : repeated([id])
   })
 }

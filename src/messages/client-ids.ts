@@ -12,7 +12,9 @@ const stored = fixedQuery((param: Param<ClientId>) =>
   build
     .selectFrom('hs_client_ids as known')
     .innerJoin('messages', (join) =>
-      join.onRef('messages.id', '=', 'known.message_id').onRef('messages.session_id', '=', 'known.session_id'),
+      join
+        .onRef('messages.id', '=', 'known.message_id')
+        .onRef('messages.session_id', '=', 'known.session_id'),
     )
     .select('messages.id')
     .where('known.session_id', '=', param('session_id'))

@@ -13,8 +13,10 @@ import {
   appendBatch,
   appended,
   insert,
+  repeated,
   reportAppended,
 } from './append.ts'
+import { assertOwnClientIds, storedId } from './client-ids.ts'
 import { mergeUserTurns, toConversationMessage } from './conversation.ts'
 import type { ConversationMessage, Message, NewMessage } from './message-types.ts'
 import { type CheckedMessage, checkMessage } from './message-values.ts'
@@ -108,7 +110,7 @@ export class MessageRepository {
     const checked = checkMessage(sessionId, message, 'message', additions)
     const append = { message: checked, requireOpen: options.requireOpen ?? false }
     const stored = await executor.writeBatched(append, this.#appendBatch)
-    reportAppended(sessionId, [checked], stored, events)
+    reportAppended(sessionId, stored, events)
     return stored.ids[0]!
   }
 
@@ -132,7 +134,7 @@ export class MessageRepository {
       : executor.writeInSteps((connection) =>
           insertAll(connection, sessionId, checked, requireOpen, indexes),
         ))
-    reportAppended(sessionId, checked, stored, events)
+    reportAppended(sessionId, stored, events)
     return stored.ids
   }
 
@@ -149,7 +151,7 @@ export class MessageRepository {
       yield* deleteAll(connection, sessionId)
       return yield* insertAll(connection, sessionId, checked, false, indexes)
     })
-    reportAppended(sessionId, checked, stored, events)
+    reportAppended(sessionId, stored, events)
     return stored.ids
   }
 
@@ -238,12 +240,15 @@ export class MessageRepository {
   #check(sessionId: string, messages: readonly NewMessage[]): CheckedMessage[] {
     checkId(sessionId, 'sessionId')
     if (!Array.isArray(messages)) throw new TypeError('messages must be an array of messages.')
-    return messages.map((message, index) =>
+    const checked = messages.map((message, index) =>
       checkMessage(sessionId, message, `messages[${index}]`, this.#context.additions),
     )
+    assertOwnClientIds(checked)
+    return checked
   }
 }
 
+/** Stores the messages that are not stored under their client ids yet. Returns the ids of all, in their order. */
 function* insertAll(
   connection: Connection,
   sessionId: string,
@@ -251,14 +256,23 @@ function* insertAll(
   requireOpen: boolean,
   indexes: IndexHealth,
 ): Generator<void, Appended> {
-  const session = addToCounters(connection, sessionId, messages, requireOpen)
-  if (session instanceof Error) throw session
-  const ids: number[] = []
-  while (ids.length < messages.length) {
-    if (ids.length > 0 && ids.length % STEP === 0) yield
-    ids.push(...insert(connection, messages.slice(ids.length, ids.length + ROWS_AT_ONCE), indexes))
+  const known: (number | undefined)[] = []
+  for (const message of messages) {
+    if (known.length > 0 && known.length % STEP === 0) yield
+    known.push(storedId(connection, message))
   }
-  return appended(connection, sessionId, session, ids)
+  const stored = messages.filter((_, index) => known[index] === undefined)
+  if (stored.length === 0 && messages.length > 0) return repeated(known.filter((id) => id !== undefined))
+  const session = addToCounters(connection, sessionId, stored, requireOpen)
+  if (session instanceof Error) throw session
+  const added: number[] = []
+  while (added.length < stored.length) {
+    if (added.length > 0 && added.length % STEP === 0) yield
+    added.push(...insert(connection, stored.slice(added.length, added.length + ROWS_AT_ONCE), indexes))
+  }
+  let next = 0
+  const ids = known.map((id) => id ?? added[next++]!)
+  return appended(connection, sessionId, session, { ids, stored, last_id: added.at(-1) })
 }
 
 /** Runs steps without a pause: for work that is short enough for one tick. */
