@@ -12,6 +12,7 @@ export type { EventHandler, StateStoreEvent } from './events.ts'
 export { inspectStateFile, type StateFileReport } from './inspect.ts'
 export type { JsonArray, JsonObject, JsonText, JsonValue } from './json.ts'
 export type { IndexReport, MaintenanceRepository } from './maintenance/maintenance.ts'
+export type { ExpectedLastId } from './messages/last-message.ts'
 export type {
   ConversationMessage,
   Inactive,
@@ -22,10 +23,12 @@ export type {
   ToolCall,
 } from './messages/message-types.ts'
 export type {
+  AppendManyOptions,
   AppendOptions,
   ListMessagesOptions,
   MessageCursor,
   MessageRepository,
+  ReplaceOptions,
 } from './messages/messages.ts'
 export { type OpenOptions, openStateStore } from './open.ts'
 export { containsCjk } from './search/characters.ts'
