@@ -83,10 +83,14 @@ export class SessionEndedError extends StateStoreError {
   constructor(
     readonly session_id: string,
     readonly end_reason: string | null,
+    /** The session in which the conversation goes on, where it was continued; else null. */
+    readonly tip: string | null = null,
   ) {
     super(
-      `Session '${session_id}' has ended (${end_reason ?? 'no reason given'}): reopen it with sessions.reopen() ` +
-        'first. Messages are also taken without requireOpen.',
+      `Session '${session_id}' has ended (${end_reason ?? 'no reason given'}): ` +
+        (tip === null
+          ? 'reopen it with sessions.reopen() first. Messages are also taken without requireOpen.'
+          : `the conversation goes on in '${tip}'. Use that one; nothing was written.`),
     )
   }
 }
@@ -97,7 +101,9 @@ export class SessionContinuedError extends StateStoreError {
 
   constructor(
     readonly session_id: string,
-    /** The session in which the conversation goes on, as `lineage.tip()` says. */
+    /** The child that continues it. */
+    readonly child_session_id: string,
+    /** The session in which the conversation goes on now, as `lineage.tip()` says: that child, or one after it. */
     readonly tip: string,
   ) {
     super(

@@ -46,6 +46,7 @@ export type {
   Surroundings,
 } from './search/search-types.ts'
 export type { WordIndex } from './search/word-index.ts'
+export type { Continuation } from './sessions/continue.ts'
 export type { LineageRepository, Relative } from './sessions/lineage.ts'
 export type { ListSessionsOptions } from './sessions/list.ts'
 export type { PruneOptions, PruneResult } from './sessions/prune.ts'

@@ -57,6 +57,14 @@ const endOf = fixedQuery((param: Param<{ session_id: string }>) =>
 /** How a session stood when messages were added to it. */
 type SessionEnd = { ended_at: number | null; end_reason: string | null }
 
+function tipAfter(
+  connection: Connection,
+  session_id: string,
+  { end_reason }: Pick<SessionEnd, 'end_reason'>,
+): string | null {
+  return end_reason === 'compression' ? tipOf(connection, session_id) : null
+}
+
 /** Adds to the counters of a session; an error, and nothing is written, where it does not take the messages. */
 export function addToCounters(
   connection: Connection,
@@ -73,7 +81,9 @@ export function addToCounters(
   })
   if (session) return session
   const ended = connection.get(endOf, { session_id })
-  return ended ? new SessionEndedError(session_id, ended.end_reason) : new SessionNotFoundError(session_id)
+  if (!ended) return new SessionNotFoundError(session_id)
+  const tip = tipAfter(connection, session_id, ended)
+  return new SessionEndedError(session_id, ended.end_reason, tip === session_id ? null : tip)
 }
 
 /** Inserts up to {@link ROWS_AT_ONCE} messages, also of several sessions, and returns their ids. */
@@ -114,8 +124,7 @@ export function appended(
   session: SessionEnd,
   done: Pick<Appended, 'ids' | 'stored' | 'last_id'>,
 ): Appended {
-  const tip = session.end_reason === 'compression' ? tipOf(connection, session_id) : null
-  return { ...done, session, tip }
+  return { ...done, session, tip: tipAfter(connection, session_id, session) }
 }
 
 /** Of messages that had all been stored before: how their session stands now is nothing to tell. */
