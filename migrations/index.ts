@@ -10,6 +10,7 @@ import * as messageOrder from './008_message_order.ts'
 import * as sessionActivity from './009_session_activity.ts'
 import * as wordIndex from './010_word_index.ts'
 import * as unsegmentedIndex from './011_unsegmented_index.ts'
+import * as clientIds from './012_client_ids.ts'
 
 /** Hermes schema 1 to 6: the Nth brings a file from schema N-1 to N. */
 export const hermesMigrations: Record<string, Migration> = {
@@ -28,4 +29,5 @@ export const additionMigrations: Record<string, Migration> = {
   '009_session_activity': sessionActivity,
   '010_word_index': wordIndex,
   '011_unsegmented_index': unsegmentedIndex,
+  '012_client_ids': clientIds,
 }

@@ -5,6 +5,9 @@ export type StateStoreErrorCode =
   | 'READONLY'
   | 'SESSION_NOT_FOUND'
   | 'SESSION_ENDED'
+  | 'SESSION_CONTINUED'
+  | 'SESSION_EXISTS'
+  | 'CONFLICT'
   | 'PARENT_NOT_FOUND'
   | 'LINEAGE_CYCLE'
   | 'TITLE_IN_USE'
@@ -76,17 +79,68 @@ export class SessionNotFoundError extends StateStoreError {
   }
 }
 
-/** A message for a session that has ended, from a caller that asked for `requireOpen`. */
+/** A session that has ended and has to be open: for `requireOpen`, or to be continued. */
 export class SessionEndedError extends StateStoreError {
   readonly code = 'SESSION_ENDED'
 
   constructor(
     readonly session_id: string,
     readonly end_reason: string | null,
+    /** The session in which the conversation goes on, where it was continued; else null. */
+    readonly tip: string | null = null,
   ) {
     super(
-      `Session '${session_id}' has ended (${end_reason ?? 'no reason given'}): reopen it with sessions.reopen(), ` +
-        'or append without requireOpen.',
+      `Session '${session_id}' has ended (${end_reason ?? 'no reason given'}): ` +
+        (tip === null
+          ? 'reopen it with sessions.reopen() first. Messages are also taken without requireOpen.'
+          : `the conversation goes on in '${tip}'. Use that one; nothing was written.`),
+    )
+  }
+}
+
+/** A session that somebody else has continued already. */
+export class SessionContinuedError extends StateStoreError {
+  readonly code = 'SESSION_CONTINUED'
+
+  constructor(
+    readonly session_id: string,
+    /** The child that continues it. */
+    readonly child_session_id: string,
+    /** The session in which the conversation goes on now, as `lineage.tip()` says: that child, or one after it. */
+    readonly tip: string,
+  ) {
+    super(
+      `Session '${session_id}' has been continued already: the conversation goes on in '${tip}'. Use that one; ` +
+        'nothing was written.',
+    )
+  }
+}
+
+/** A new session under an id that another one has. */
+export class SessionExistsError extends StateStoreError {
+  readonly code = 'SESSION_EXISTS'
+
+  constructor(readonly session_id: string) {
+    super(
+      `There is a session '${session_id}' already: choose another id, or leave it out. Nothing was written.`,
+    )
+  }
+}
+
+/** A session has other messages than the caller has seen. */
+export class ConflictError extends StateStoreError {
+  readonly code = 'CONFLICT'
+
+  constructor(
+    readonly session_id: string,
+    /** The id of the last message that the caller expected; null for none. */
+    readonly expected: number | null,
+    /** The id of the last message there is; null for none. */
+    readonly actual: number | null,
+  ) {
+    super(
+      `Session '${session_id}' is not as it was seen: its last message is ${actual ?? 'none'}, not ` +
+        `${expected ?? 'none'}. Nothing was written: read its messages again before the next try.`,
     )
   }
 }

@@ -17,6 +17,7 @@ export type { CheckpointResult } from './maintenance/checkpoint.ts'
 export type { Counters, DriftedSession } from './maintenance/counters.ts'
 export type { IndexReport } from './maintenance/indexes.ts'
 export type { MaintenanceRepository } from './maintenance/maintenance.ts'
+export type { ExpectedLastId } from './messages/last-message.ts'
 export type {
   ConversationMessage,
   Inactive,
@@ -27,10 +28,12 @@ export type {
   ToolCall,
 } from './messages/message-types.ts'
 export type {
+  AppendManyOptions,
   AppendOptions,
   ListMessagesOptions,
   MessageCursor,
   MessageRepository,
+  ReplaceOptions,
 } from './messages/messages.ts'
 export { openStateStore } from './open.ts'
 export type { OpenOptions } from './options.ts'
@@ -49,6 +52,7 @@ export type {
   Surroundings,
 } from './search/search-types.ts'
 export type { WordIndex } from './search/word-index.ts'
+export type { Continuation } from './sessions/continue.ts'
 export type { LineageRepository, Relative } from './sessions/lineage.ts'
 export type { ListSessionsOptions } from './sessions/list.ts'
 export type { PruneOptions, PruneResult } from './sessions/prune.ts'

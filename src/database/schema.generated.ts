@@ -22,6 +22,12 @@ export interface HsBigramsState {
   watermark: number;
 }
 
+export interface HsClientIds {
+  client_id: string;
+  message_id: Generated<number | null>;
+  session_id: string;
+}
+
 export interface HsMessageText {
   content: string | null;
   id: number | null;
@@ -100,6 +106,7 @@ export interface DB {
   hs_bigrams: HsBigrams;
   hs_bigrams_pending: HsBigramsPending;
   hs_bigrams_state: HsBigramsState;
+  hs_client_ids: HsClientIds;
   hs_message_text: HsMessageText;
   hs_session_activity: HsSessionActivity;
   hs_structured_content: HsStructuredContent;

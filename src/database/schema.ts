@@ -1,7 +1,14 @@
 import type { Generated, Insertable, Selectable } from 'kysely'
 import type { JsonArray, JsonObject, JsonText, JsonValue } from '../json.ts'
 import type { Inactive, ToolCall } from '../messages/message-types.ts'
-import type { DB, HsSessionActivity, HsStructuredContent, Messages, Sessions } from './schema.generated.ts'
+import type {
+  DB,
+  HsClientIds,
+  HsSessionActivity,
+  HsStructuredContent,
+  Messages,
+  Sessions,
+} from './schema.generated.ts'
 
 /** `Base` with some columns typed more closely. A column that `Base` does not have fails to compile. */
 type Refine<
@@ -48,6 +55,9 @@ export type StructuredContentTable = Refine<
   { message_id: number; content: JsonText<JsonArray | JsonObject> }
 >
 
+/** Additions table: the names that senders gave their messages. */
+export type ClientIdsTable = Refine<HsClientIds, { message_id: number }>
+
 /** Every table of the file, for `store.db` and for queries of your own. */
 export type StateDatabase = Refine<
   Pick<
@@ -58,6 +68,7 @@ export type StateDatabase = Refine<
     | 'schema_version'
     | 'hs_structured_content'
     | 'hs_session_activity'
+    | 'hs_client_ids'
   >,
   {
     sessions: SessionsTable
@@ -65,6 +76,7 @@ export type StateDatabase = Refine<
     messages_fts: MessagesFtsTable
     hs_structured_content: StructuredContentTable
     hs_session_activity: HsSessionActivity
+    hs_client_ids: ClientIdsTable
   }
 >
 

@@ -49,6 +49,8 @@ export function makeViews(connection: Connection, shape: Shape, complete: Shape)
 
   if (!has('hs_structured_content.message_id'))
     view('hs_structured_content', sql`select null as message_id, null as content where false`)
+  if (!has('hs_client_ids.message_id'))
+    view('hs_client_ids', sql`select null as message_id, null as session_id, null as client_id where false`)
   if (!has('hs_session_activity.session_id')) view('hs_session_activity', ACTIVITY)
   view(
     'listed_activity',

@@ -12,15 +12,20 @@ export interface StoredAgain {
   to: number
 }
 
-type Kept = MessageRow & { structured: Selectable<StructuredContentTable>['content'] | null; calls: number }
+type Kept = MessageRow & {
+  structured: Selectable<StructuredContentTable>['content'] | null
+  client_id: string | null
+  calls: number
+}
 
 const messageById = fixedQuery((param: Param<{ id: number }>) =>
   build
     .selectFrom('messages')
-    .leftJoin('hs_structured_content', 'message_id', 'id')
+    .leftJoin('hs_structured_content', 'hs_structured_content.message_id', 'id')
+    .leftJoin('hs_client_ids', 'hs_client_ids.message_id', 'id')
     .select([
       'id',
-      'session_id',
+      'messages.session_id',
       'role',
       'messages.content',
       'tool_call_id',
@@ -33,7 +38,7 @@ const messageById = fixedQuery((param: Param<{ id: number }>) =>
       'reasoning_details',
       'codex_reasoning_items',
     ])
-    .select(['hs_structured_content.content as structured', toolCalls().as('calls')])
+    .select(['hs_structured_content.content as structured', 'client_id', toolCalls().as('calls')])
     .where('id', '=', param('id')),
 )
 
@@ -83,9 +88,9 @@ function storeAgain(
   const last = messages.findLastIndex(
     (message) => connection.get(sameMessage, message)?.content === message.content,
   )
-  return messages.slice(last + 1).map(({ id, structured, calls, ...values }) => {
+  return messages.slice(last + 1).map(({ id, structured, client_id, calls, ...values }) => {
     restoreSession(connection, values.session_id, sessions)
-    const message = { values, structured, toolCalls: calls, notStored: [] }
+    const message = { values, structured, client_id, toolCalls: calls, notStored: [] }
     addToCounters(connection, values.session_id, [message], false)
     return { from: id, to: insert(connection, [message], indexes)[0]! }
   })

@@ -6,6 +6,7 @@ import type { EventHandler } from '../events.ts'
 import { indexAppended } from '../search/bigram-index.ts'
 import type { IndexHealth } from '../search/index-health.ts'
 import { tipOf } from '../sessions/tip.ts'
+import { keepClientId, storedId } from './client-ids.ts'
 import type { CheckedMessage, MessageValues } from './message-values.ts'
 
 const insertMessages = fixedRows(
@@ -56,6 +57,14 @@ const endOf = fixedQuery((param: Param<{ session_id: string }>) =>
 /** How a session stood when messages were added to it. */
 type SessionEnd = { ended_at: number | null; end_reason: string | null }
 
+function tipAfter(
+  connection: Connection,
+  session_id: string,
+  { end_reason }: Pick<SessionEnd, 'end_reason'>,
+): string | null {
+  return end_reason === 'compression' ? tipOf(connection, session_id) : null
+}
+
 /** Adds to the counters of a session; an error, and nothing is written, where it does not take the messages. */
 export function addToCounters(
   connection: Connection,
@@ -72,7 +81,9 @@ export function addToCounters(
   })
   if (session) return session
   const ended = connection.get(endOf, { session_id })
-  return ended ? new SessionEndedError(session_id, ended.end_reason) : new SessionNotFoundError(session_id)
+  if (!ended) return new SessionNotFoundError(session_id)
+  const tip = tipAfter(connection, session_id, ended)
+  return new SessionEndedError(session_id, ended.end_reason, tip === session_id ? null : tip)
 }
 
 /** Inserts up to {@link ROWS_AT_ONCE} messages, also of several sessions, and returns their ids. */
@@ -85,17 +96,24 @@ export function insert(
   // AUTOINCREMENT gives each row of a statement the id after the one before it.
   const last = Number(connection.run(insertMessages(rows.length), rows).lastInsertRowid)
   const ids = rows.map((_, index) => last - rows.length + 1 + index)
-  for (const [index, { structured }] of messages.entries())
-    if (structured !== null)
-      connection.run(insertStructured, { message_id: ids[index]!, content: structured })
+  for (const [index, message] of messages.entries()) {
+    const message_id = ids[index]!
+    if (message.structured !== null)
+      connection.run(insertStructured, { message_id, content: message.structured })
+    keepClientId(connection, message, message_id)
+  }
   if (indexes.bigrams) indexAppended(connection, ids, rows)
   connection.stored.push(...ids)
   return ids
 }
 
-/** What storing messages in a session found out about it. */
+/** What came of messages for a session. */
 export interface Appended {
+  /** One for each message, also for those that had been stored before. */
   ids: number[]
+  /** Those that were stored now, and the id of the last; undefined where it is none. */
+  stored: readonly CheckedMessage[]
+  last_id: number | undefined
   session: SessionEnd
   /** Where the conversation goes on, if the session was ended by compression. */
   tip: string | null
@@ -105,9 +123,14 @@ export function appended(
   connection: Connection,
   session_id: string,
   session: SessionEnd,
-  ids: number[],
+  done: Pick<Appended, 'ids' | 'stored' | 'last_id'>,
 ): Appended {
-  return { ids, session, tip: session.end_reason === 'compression' ? tipOf(connection, session_id) : null }
+  return { ...done, session, tip: tipAfter(connection, session_id, session) }
+}
+
+/** Of messages that had all been stored before: how their session stands now is nothing to tell. */
+export function repeated(ids: number[]): Appended {
+  return { ids, stored: [], last_id: undefined, session: { ended_at: null, end_reason: null }, tip: null }
 }
 
 /** One message for a session. */
@@ -118,7 +141,8 @@ export interface Append {
 
 /**
  * Stores messages that were appended one by one, up to {@link ROWS_AT_ONCE}: FTS5 writes a segment of its index
- * for each statement that inserts into `messages`, however many rows that has.
+ * for each statement that inserts into `messages`, however many rows that has. A message that is stored, or comes
+ * earlier in the batch, under the same client id is not stored again.
  */
 export function appendBatch(
   connection: Connection,
@@ -126,33 +150,45 @@ export function appendBatch(
   indexes: IndexHealth,
 ): (Appended | SessionNotFoundError | SessionEndedError)[] {
   const taken: CheckedMessage[] = []
-  const sessions = appends.map(({ message, requireOpen }) => {
+  const places = new Map<string, number>()
+  const outcomes = appends.map(({ message, requireOpen }) => {
+    const key = message.client_id === null ? undefined : `${message.values.session_id}\0${message.client_id}`
+    const place = key === undefined ? undefined : places.get(key)
+    if (place !== undefined) return { place, session: undefined }
+    const id = storedId(connection, message)
+    if (id !== undefined) return repeated([id])
     const session = addToCounters(connection, message.values.session_id, [message], requireOpen)
-    if (!(session instanceof Error)) taken.push(message)
-    return session
+    if (session instanceof Error) return session
+    if (key !== undefined) places.set(key, taken.length)
+    return { place: taken.push(message) - 1, session }
   })
   const ids = taken.length > 0 ? insert(connection, taken, indexes) : []
-  let next = 0
-  return sessions.map((session, index) => {
-    if (session instanceof Error) return session
-    const { session_id } = (appends[index] as Append).message.values
-    return appended(connection, session_id, session, ids.slice(next, ++next))
+  return outcomes.map((outcome) => {
+    if (!('place' in outcome)) return outcome
+    const { place, session } = outcome
+    const id = ids[place]!
+    const message = taken[place]!
+    return session
+      ? appended(connection, message.values.session_id, session, {
+          ids: [id],
+          stored: [message],
+          last_id: id,
+        })
+      : repeated([id])
   })
 }
 
 const KNOWN_ROLES = new Set(['system', 'user', 'assistant', 'tool'])
 
 /**
- * Says what a caller should know of messages that are stored now: a session that had ended, a role that replay
+ * Says what a caller should know of messages that were stored: a session that had ended, a role that replay
  * may not understand, a field the file has no column for.
  */
 export function reportAppended(
   session_id: string,
-  messages: readonly CheckedMessage[],
-  { ids, session: { ended_at, end_reason }, tip }: Appended,
+  { stored, last_id: message_id, session: { ended_at, end_reason }, tip }: Appended,
   events: EventHandler,
 ): void {
-  const message_id = ids.at(-1)
   if (ended_at !== null && message_id !== undefined) {
     const advice = tip !== null && tip !== session_id ? `: the conversation goes on in '${tip}'` : ''
     events({
@@ -165,7 +201,7 @@ export function reportAppended(
       tip,
     })
   }
-  for (const { values, notStored } of messages) {
+  for (const { values, notStored } of stored) {
     if (!KNOWN_ROLES.has(values.role))
       events({
         level: 'info',

@@ -20,6 +20,11 @@ export type MessageContent = string | JsonArray | JsonObject
  */
 export interface NewMessage {
   role: Role
+  /**
+   * A name for the message, chosen by who sends it and unique in its session. An append that is sent again with the
+   * same one stores nothing and returns the id of the first. It is not read back. Needs the additions.
+   */
+  client_id?: string | null
   content?: MessageContent | null
   /** On a tool result: the id of the call it answers. */
   tool_call_id?: string | null

@@ -1,4 +1,5 @@
 import {
+  checkId,
   checkObject,
   checkOptionalCount,
   checkOptionalText,
@@ -7,6 +8,7 @@ import {
   now,
 } from '../arguments.ts'
 import type { NewMessageRow } from '../database/schema.ts'
+import { UnsupportedSchemaError } from '../errors.ts'
 import { type JsonText, type JsonValue, toJson } from '../json.ts'
 import type { NewMessage, ToolCall } from './message-types.ts'
 import { type StoredContent, toStoredContent } from './structured-content.ts'
@@ -16,6 +18,7 @@ export type MessageValues = Required<Omit<NewMessageRow, 'id'>>
 
 export interface CheckedMessage extends Pick<StoredContent, 'structured'> {
   values: MessageValues
+  client_id: string | null
   /** How many calls the message adds to the session's tool_call_count. */
   toolCalls: number
   /** Fields of the message that the file has no column for. */
@@ -23,6 +26,7 @@ export interface CheckedMessage extends Pick<StoredContent, 'structured'> {
 }
 
 const FIELDS = new Set<string>([
+  'client_id',
   'role',
   'content',
   'tool_call_id',
@@ -39,7 +43,10 @@ const FIELDS = new Set<string>([
   'session_id',
 ] satisfies (keyof NewMessage | 'id' | 'session_id')[])
 
-/** @throws TypeError naming the field and what it must be. */
+/**
+ * @throws TypeError naming the field and what it must be.
+ * @throws UnsupportedSchemaError for a client id in a file that has no place for it.
+ */
 export function checkMessage(
   session_id: string,
   message: NewMessage,
@@ -65,10 +72,21 @@ export function checkMessage(
       reasoning_details: optionalJson(message.reasoning_details, `${path}.reasoning_details`),
       codex_reasoning_items: optionalJson(message.codex_reasoning_items, `${path}.codex_reasoning_items`),
     },
+    client_id: checkClientId(fields.client_id, `${path}.client_id`, additions),
     structured,
     toolCalls: calls?.length ?? 0,
     notStored: Object.keys(fields).filter((name) => !FIELDS.has(name) && !isEmpty(fields[name])),
   }
+}
+
+function checkClientId(value: unknown, path: string, additions: boolean): string | null {
+  if (value === undefined || value === null) return null
+  const client_id = checkId(value, path)
+  if (!additions)
+    throw new UnsupportedSchemaError(
+      `${path} is kept in a table that this file does not have, or that its later Hermes schema does not keep up: open a file of schema 6 with additions: true, or leave it out. Nothing was written.`,
+    )
+  return client_id
 }
 
 function checkToolCalls(value: unknown, path: string): ToolCall[] | undefined {

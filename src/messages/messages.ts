@@ -13,9 +13,12 @@ import {
   appendBatch,
   appended,
   insert,
+  repeated,
   reportAppended,
 } from './append.ts'
+import { assertOwnClientIds, storedId } from './client-ids.ts'
 import { mergeUserTurns, toConversationMessage } from './conversation.ts'
+import { assertLastId, checkExpectedLastId, type ExpectedLastId } from './last-message.ts'
 import type { ConversationMessage, Message, NewMessage } from './message-types.ts'
 import { type CheckedMessage, checkMessage } from './message-values.ts'
 import { readMessage, readPage } from './read.ts'
@@ -27,6 +30,16 @@ export interface AppendOptions {
   /** Reject with {@link SessionEndedError} when the session has ended, instead of storing with an event. */
   requireOpen?: boolean
 }
+
+export interface ReplaceOptions {
+  /**
+   * The id of the last message that the caller knows of; null or 0 for none. Where the session has another one,
+   * {@link ConflictError} is thrown and nothing is written. Default: not checked.
+   */
+  expectedLastId?: ExpectedLastId
+}
+
+export interface AppendManyOptions extends AppendOptions, ReplaceOptions {}
 
 export interface ListMessagesOptions {
   /** Only messages after this one: the last item of the page before. */
@@ -108,48 +121,59 @@ export class MessageRepository {
     const checked = checkMessage(sessionId, message, 'message', additions)
     const append = { message: checked, requireOpen: options.requireOpen ?? false }
     const stored = await executor.writeBatched(append, this.#appendBatch)
-    reportAppended(sessionId, [checked], stored, events)
+    reportAppended(sessionId, stored, events)
     return stored.ids[0]!
   }
 
   /**
-   * Stores messages in order, all or none.
+   * Stores messages in order, all or none. Those that are stored under their `client_id` already are not stored
+   * again; where all are, that is so whatever the options say.
    *
-   * @returns their ids.
+   * @returns their ids, in the order given.
+   * @throws TypeError, also for a `client_id` that is given twice; ConflictError, SessionNotFoundError,
+   * SessionEndedError, UnsupportedSchemaError for a `client_id` without the additions.
    */
   async appendMany(
     sessionId: string,
     messages: readonly NewMessage[],
-    options: AppendOptions = {},
+    options: AppendManyOptions = {},
   ): Promise<number[]> {
     const checked = this.#check(sessionId, messages)
     const { executor, events, indexes } = this.#context
-    const requireOpen = options.requireOpen ?? false
+    const conditions = {
+      requireOpen: options.requireOpen ?? false,
+      expectedLastId: checkExpectedLastId(options.expectedLastId),
+    }
+    const steps = (connection: Connection) => insertAll(connection, sessionId, checked, conditions, indexes)
     const stored = await (checked.length <= STEP
-      ? executor.write((connection) =>
-          atOnce(insertAll(connection, sessionId, checked, requireOpen, indexes)),
-        )
-      : executor.writeInSteps((connection) =>
-          insertAll(connection, sessionId, checked, requireOpen, indexes),
-        ))
-    reportAppended(sessionId, checked, stored, events)
+      ? executor.write((connection) => atOnce(steps(connection)))
+      : executor.writeInSteps(steps))
+    reportAppended(sessionId, stored, events)
     return stored.ids
   }
 
   /**
-   * Replaces the whole conversation of a session, or leaves it as it was. Tokens, title and end stay.
+   * Replaces the whole conversation of a session, or leaves it as it was. Tokens, title and end stay. The client
+   * ids of the messages that were there are free again.
    *
    * @returns the ids of the new messages.
+   * @throws TypeError, ConflictError, SessionNotFoundError
    */
-  async replaceAll(sessionId: string, messages: readonly NewMessage[]): Promise<number[]> {
+  async replaceAll(
+    sessionId: string,
+    messages: readonly NewMessage[],
+    options: ReplaceOptions = {},
+  ): Promise<number[]> {
     assertOwnSchema(this.#context, 'messages.replaceAll()')
     const checked = this.#check(sessionId, messages)
+    const expectedLastId = checkExpectedLastId(options.expectedLastId)
     const { executor, events, indexes } = this.#context
     const stored = await executor.writeInSteps(function* (connection) {
+      assertLastId(connection, sessionId, expectedLastId)
       yield* deleteAll(connection, sessionId)
-      return yield* insertAll(connection, sessionId, checked, false, indexes)
+      return yield* insertAll(connection, sessionId, checked, { requireOpen: false }, indexes)
     })
-    reportAppended(sessionId, checked, stored, events)
+    reportAppended(sessionId, stored, events)
     return stored.ids
   }
 
@@ -238,27 +262,40 @@ export class MessageRepository {
   #check(sessionId: string, messages: readonly NewMessage[]): CheckedMessage[] {
     checkId(sessionId, 'sessionId')
     if (!Array.isArray(messages)) throw new TypeError('messages must be an array of messages.')
-    return messages.map((message, index) =>
+    const checked = messages.map((message, index) =>
       checkMessage(sessionId, message, `messages[${index}]`, this.#context.additions),
     )
+    assertOwnClientIds(checked)
+    return checked
   }
 }
 
+/** Stores the messages that are not stored under their client ids yet. Returns the ids of all, in their order. */
 function* insertAll(
   connection: Connection,
   sessionId: string,
   messages: CheckedMessage[],
-  requireOpen: boolean,
+  { requireOpen, expectedLastId }: { requireOpen: boolean; expectedLastId?: ExpectedLastId },
   indexes: IndexHealth,
 ): Generator<void, Appended> {
-  const session = addToCounters(connection, sessionId, messages, requireOpen)
-  if (session instanceof Error) throw session
-  const ids: number[] = []
-  while (ids.length < messages.length) {
-    if (ids.length > 0 && ids.length % STEP === 0) yield
-    ids.push(...insert(connection, messages.slice(ids.length, ids.length + ROWS_AT_ONCE), indexes))
+  const known: (number | undefined)[] = []
+  for (const message of messages) {
+    if (known.length > 0 && known.length % STEP === 0) yield
+    known.push(storedId(connection, message))
   }
-  return appended(connection, sessionId, session, ids)
+  const stored = messages.filter((_, index) => known[index] === undefined)
+  if (stored.length === 0 && messages.length > 0) return repeated(known.filter((id) => id !== undefined))
+  assertLastId(connection, sessionId, expectedLastId)
+  const session = addToCounters(connection, sessionId, stored, requireOpen)
+  if (session instanceof Error) throw session
+  const added: number[] = []
+  while (added.length < stored.length) {
+    if (added.length > 0 && added.length % STEP === 0) yield
+    added.push(...insert(connection, stored.slice(added.length, added.length + ROWS_AT_ONCE), indexes))
+  }
+  let next = 0
+  const ids = known.map((id) => id ?? added[next++]!)
+  return appended(connection, sessionId, session, { ids, stored, last_id: added.at(-1) })
 }
 
 /** Runs steps without a pause: for work that is short enough for one tick. */

@@ -10,7 +10,8 @@ import type { NewSession } from './session-types.ts'
 /** The source of a session that was only recovered: counts as missing. */
 export const UNKNOWN_SOURCE = 'unknown'
 
-type SessionValues = Pick<
+/** A session as its INSERT takes it. */
+export type SessionValues = Pick<
   SessionRow,
   | 'id'
   | 'source'

@@ -1,7 +1,9 @@
 import { checkCount, checkId, checkOptionalText, checkText, checkWord, now } from '../arguments.ts'
 import { build, type FixedQuery, fixedQuery, type Param } from '../database/fixed-query.ts'
 import { assertOwnSchema, type RepositoryContext } from '../database/repository.ts'
+import { type Continuation, checkContinuation, continueSession } from './continue.ts'
 import { checkSession, createSession, UNKNOWN_SOURCE } from './create.ts'
+import { endSession } from './end.ts'
 import { matchingIds } from './ids.ts'
 import { checkListOptions, type ListSessionsOptions, listSessions } from './list.ts'
 import { type PruneOptions, type PruneResult, pruneSessions } from './prune.ts'
@@ -36,14 +38,6 @@ const counts = (view: 'listed_sessions' | 'all_sessions') => ({
 
 const listedCounts = counts('listed_sessions')
 const allCounts = counts('all_sessions')
-
-const end = fixedQuery((param: Param<{ id: string; ended_at: number; end_reason: string }>) =>
-  build
-    .updateTable('sessions')
-    .set({ ended_at: param('ended_at'), end_reason: param('end_reason') })
-    .where('id', '=', param('id'))
-    .where('ended_at', 'is', null),
-)
 
 const reopen = fixedQuery((param: Param<{ id: string }>) =>
   build
@@ -142,7 +136,24 @@ export class SessionRepository {
    */
   async end(id: string, reason: string): Promise<boolean> {
     checkId(id, 'id')
-    return this.#change(end, { id, ended_at: now(), end_reason: checkWord(reason, 'reason') })
+    return this.#change(endSession, { id, ended_at: now(), end_reason: checkWord(reason, 'reason') })
+  }
+
+  /**
+   * Ends a session with the reason `compression` and creates the session in which its conversation goes on, in one
+   * transaction: of several that try at once, one continues it. Where it has ended by compression and nobody
+   * continues it, only the new session is made.
+   *
+   * @returns the id of the new session.
+   * @throws SessionContinuedError naming the session that continues it already, SessionEndedError where it has
+   * ended for another reason, SessionNotFoundError, SessionExistsError, TitleInUseError, TypeError.
+   * @example
+   * const next = await store.sessions.continueAs(id, { system_prompt: summary })
+   */
+  async continueAs(id: string, continuation: Continuation = {}): Promise<string> {
+    const checked = checkContinuation(checkId(id, 'id'), continuation)
+    await this.#context.executor.write((connection) => continueSession(connection, id, checked))
+    return checked.session.id
   }
 
   /** @returns whether the session had ended. */

@@ -2,11 +2,16 @@ import { sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 
-// What later Hermes versions write into model_config of a child that is no continuation.
-const OTHER_KIND = sql<boolean>`(
-  coalesce(child.model_config, '') like '%"!_branched_from"%' escape '!'
-  or coalesce(child.model_config, '') like '%"!_delegate_from"%' escape '!'
-  or coalesce(child.model_config, '') like '%"!_reset_from"%' escape '!')`
+/** What later Hermes versions write into model_config of a child that is no continuation. */
+export const OTHER_KINDS = ['_branched_from', '_delegate_from', '_reset_from']
+
+const OTHER_KIND = sql<boolean>`(${sql.join(
+  OTHER_KINDS.map(
+    (name) =>
+      sql`coalesce(child.model_config, '') like ${sql.lit(`%"${name.replaceAll('_', '!_')}"%`)} escape '!'`,
+  ),
+  sql` or `,
+)})`
 
 const chain = fixedQuery((param: Param<{ id: string }>) =>
   build
@@ -40,7 +45,12 @@ const chain = fixedQuery((param: Param<{ id: string }>) =>
     .select('id'),
 )
 
+/** A session and its continuations after compression, in order; none where it does not exist. */
+export function chainOf(connection: Connection, id: string): string[] {
+  return connection.all(chain, { id }).map((session) => session.id)
+}
+
 /** Where the conversation of a session goes on: the last of its continuations after compression, else itself. */
 export function tipOf(connection: Connection, id: string): string | null {
-  return connection.all(chain, { id }).at(-1)?.id ?? null
+  return chainOf(connection, id).at(-1) ?? null
 }

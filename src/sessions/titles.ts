@@ -28,7 +28,7 @@ const between = fixedQuery((param: Param<{ from: string; to: string }>) =>
     .where('title', '<', param('to')),
 )
 
-const setTitle = fixedQuery((param: Param<{ id: string; title: string | null }>) =>
+const updateTitle = fixedQuery((param: Param<{ id: string; title: string | null }>) =>
   build
     .updateTable('sessions')
     .set({ title: param('title') })
@@ -57,11 +57,7 @@ export class TitleRepository {
   async set(id: string, title: string | null): Promise<boolean> {
     checkId(id, 'id')
     const clean = title === null ? null : sanitizeTitle(checkText(title, 'title'))
-    return this.#context.executor.write((connection) => {
-      const holder = clean === null ? undefined : connection.get(byTitle, { title: clean })
-      if (holder && holder.id !== id) throw new TitleInUseError(holder.title ?? '', holder.id, holder.source)
-      return connection.run(setTitle, { id, title: clean }).changes > 0
-    })
+    return this.#context.executor.write((connection) => setTitle(connection, id, clean))
   }
 
   /**
@@ -78,7 +74,7 @@ export class TitleRepository {
       const session = connection.get(titleOf, { id })
       if (!session || session.title !== null) return null
       const free = connection.get(byTitle, { title: clean }) ? nextTitle(connection, clean) : clean
-      connection.run(setTitle, { id, title: free })
+      connection.run(updateTitle, { id, title: free })
       return free
     })
   }
@@ -126,7 +122,19 @@ export class TitleRepository {
   }
 }
 
-function nextTitle(connection: Connection, title: string): string {
+/**
+ * Gives a session a clean title, or takes it away. Returns whether the session exists.
+ *
+ * @throws TitleInUseError
+ */
+export function setTitle(connection: Connection, id: string, title: string | null): boolean {
+  const holder = title === null ? undefined : connection.get(byTitle, { title })
+  if (holder && holder.id !== id) throw new TitleInUseError(holder.title ?? '', holder.id, holder.source)
+  return connection.run(updateTitle, { id, title }).changes > 0
+}
+
+/** The next free title of the family of a title. */
+export function nextTitle(connection: Connection, title: string): string {
   const { base } = splitNumber(title)
   const family = numbered(connection, base)
   if (family.length === 0 && !connection.get(byTitle, { title: base })) return base

@@ -103,6 +103,7 @@ describe('a write-ahead log that was', () => {
       await store.messages.append('child', {
         role: 'assistant',
         content: [{ type: 'text', text: '你好 🚀' }],
+        client_id: 'sent once',
         tool_calls: [{ id: 'c', type: 'function', function: { name: 'run', arguments: '{}' } }],
       })
       for (const suffix of ['-wal', '-shm']) rmSync(path + suffix)
@@ -127,6 +128,8 @@ describe('a write-ahead log that was', () => {
       const [event] = eventsOf(store, 'log-lost')
       expect(event).toMatchObject({ acknowledged: 6 })
       expect(event?.appended.map(({ from }) => from)).toEqual([1, 2, 3, 4, 5, 6])
+      const again = await store.messages.append('child', { role: 'assistant', client_id: 'sent once' })
+      expect(again).toBe(event?.appended.at(-1)?.to)
       expect(id).toBeGreaterThan(event?.appended.at(-1)?.to ?? Number.POSITIVE_INFINITY)
       expect((await store.search.messages('你好')).map(({ session_id }) => session_id)).toEqual(['child'])
       await store.close()

@@ -173,6 +173,14 @@ export function expectSound(path: string): void {
         )
         .all(),
     ).toEqual([])
+    expect(
+      db
+        .prepare(`
+          select message_id from hs_client_ids
+          where not exists (
+            select 1 from messages where id = message_id and messages.session_id = hs_client_ids.session_id)`)
+        .all(),
+    ).toEqual([])
   } finally {
     db.close()
   }

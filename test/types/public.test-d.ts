@@ -1,7 +1,10 @@
 import type { Generated, Kysely, Selectable, Transaction } from 'kysely'
 import { describe, expectTypeOf, test } from 'vitest'
 import {
+  type AppendManyOptions,
+  type ConflictError,
   type ContextMessage,
+  type Continuation,
   type ConversationMessage,
   containsCjk,
   type JsonArray,
@@ -16,10 +19,12 @@ import {
   type OpenOptions,
   openStateStore,
   type ParentNotFoundError,
+  type ReplaceOptions,
   type SCHEMA_VERSION,
   type SearchHit,
   type SearchOptions,
   type Session,
+  type SessionContinuedError,
   type SessionRow,
   type SessionSummary,
   type StateDatabase,
@@ -54,6 +59,27 @@ describe('opening', () => {
     expectTypeOf(store.info.migrations).toEqualTypeOf<string[]>()
     expectTypeOf(store.close()).toEqualTypeOf<Promise<void>>()
     expectTypeOf<typeof SCHEMA_VERSION>().toEqualTypeOf<6>()
+  })
+})
+
+describe('continuing and sending again', () => {
+  test('a continuation inherits what it does not give', () => {
+    expectTypeOf(store.sessions.continueAs).parameters.toEqualTypeOf<[string, Continuation?]>()
+    expectTypeOf(store.sessions.continueAs).returns.resolves.toEqualTypeOf<string>()
+    expectTypeOf<Continuation['title']>().toEqualTypeOf<string | null | undefined>()
+    // @ts-expect-error its parent is the session it continues
+    store.sessions.continueAs('s', { parent_session_id: 't' })
+    expectTypeOf<SessionContinuedError['child_session_id']>().toEqualTypeOf<string>()
+  })
+
+  test('writes can expect a last message', () => {
+    expectTypeOf<ReplaceOptions['expectedLastId']>().toEqualTypeOf<number | null | undefined>()
+    expectTypeOf<AppendManyOptions>().toExtend<{ requireOpen?: boolean; expectedLastId?: number | null }>()
+    expectTypeOf<ConflictError['actual']>().toEqualTypeOf<number | null>()
+    // @ts-expect-error a lone append checks nothing
+    store.messages.append('s', { role: 'user' }, { expectedLastId: 1 })
+    expectTypeOf<NewMessage['client_id']>().toEqualTypeOf<string | null | undefined>()
+    expectTypeOf<Message>().not.toHaveProperty('client_id')
   })
 })
 
