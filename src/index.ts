@@ -35,6 +35,7 @@ export type {
   MessageRepository,
   ReplaceOptions,
 } from './messages/messages.ts'
+export type { WatchOptions } from './messages/watch.ts'
 export { openStateStore } from './open.ts'
 export type { OpenOptions } from './options.ts'
 export { containsCjk } from './search/characters.ts'

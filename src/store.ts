@@ -7,7 +7,9 @@ import type { RepositoryContext } from './database/repository.ts'
 import type { StateDatabase } from './database/schema.ts'
 import type { StoreHandle } from './database/store-handle.ts'
 import { MaintenanceRepository } from './maintenance/maintenance.ts'
+import type { Message } from './messages/message-types.ts'
 import { MessageRepository } from './messages/messages.ts'
+import { type WatchOptions, watchMessages } from './messages/watch.ts'
 import { SearchRepository } from './search/search.ts'
 import { LineageRepository } from './sessions/lineage.ts'
 import { SessionRepository } from './sessions/sessions.ts'
@@ -104,6 +106,21 @@ export class StateStore {
         return Promise.race([fn({ ...this.#repositories(transaction), db }), transaction.expired])
       }),
     )
+  }
+
+  /**
+   * The messages that are stored from now on, by any process, in order of id; it waits for more until it is left.
+   * Other processes are looked for every 25 ms, and only while the caller waits for the next message, which keeps
+   * this process running. Pages are read as they are needed, so a slow caller holds up nobody.
+   *
+   * @param options.after The last message that the caller has: with it, none is lost or repeated over a restart.
+   * @throws TypeError, TransactionMisuseError and StateStoreClosedError at the call. The iteration rejects with the
+   * reason of `signal`; closing the store ends it.
+   * @example
+   * for await (const { id, session_id, content } of store.watch()) console.log(id, session_id, content)
+   */
+  watch(options: WatchOptions = {}): AsyncIterableIterator<Message> {
+    return watchMessages(this.#handle, this.#context.events, options)
   }
 
   /**

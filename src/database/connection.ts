@@ -275,6 +275,11 @@ export class Connection {
     return (this.#statement('pragma schema_version').get() as { schema_version: number }).schema_version
   }
 
+  /** Differs from what it was where another connection has committed; this one's own commits leave it as it is. */
+  get dataVersion(): number {
+    return (this.#statement('pragma data_version').get() as { data_version: number }).data_version
+  }
+
   close(): void {
     this.#statements.clear()
     this.#prepared.clear()

@@ -37,3 +37,6 @@ export const ROWS_AT_ONCE = 25
 
 /** How often it is made sure that the write-ahead log is still the one that was opened, in milliseconds. */
 export const FILE_CHECK_MS = 25
+
+/** How often a store that is watched looks for what other processes have committed, in milliseconds. */
+export const WATCH_POLL_MS = 25

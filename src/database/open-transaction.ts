@@ -16,6 +16,7 @@ export class OpenTransaction implements Executor {
   readonly #indexes: IndexCare
   readonly #timer: NodeJS.Timeout | undefined
   #rejectExpired: (error: Error) => void = () => {}
+  readonly #storedBefore: number
   #lane: Promise<unknown> = Promise.resolve()
   #ended: Error | undefined
 
@@ -27,6 +28,7 @@ export class OpenTransaction implements Executor {
   /** `connection` has begun; `release` lets the next in line go on. */
   constructor(connection: Connection, release: () => void, limit_ms: number | undefined, indexes: IndexCare) {
     this.#connection = connection
+    this.#storedBefore = connection.stored.length
     this.#indexes = indexes
     this.#release = release
     this.expired.catch(() => {})
@@ -35,6 +37,11 @@ export class OpenTransaction implements Executor {
 
   get isOpen(): boolean {
     return this.#ended === undefined
+  }
+
+  /** The id of the first message that it stored: those above it are its own, too. */
+  get firstStored(): number | undefined {
+    return this.#connection.stored[this.#storedBefore]
   }
 
   read<T>(body: (connection: Connection) => T): Promise<T> {

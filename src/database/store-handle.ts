@@ -1,4 +1,5 @@
 import { StateStoreClosedError } from '../errors.ts'
+import type { Commits } from './commits.ts'
 import type { Connection } from './connection.ts'
 import type { Batch, Executor } from './executor.ts'
 import type { OpenTransaction } from './open-transaction.ts'
@@ -9,6 +10,7 @@ import type { WriteQueue } from './write-queue.ts'
 export class StoreHandle implements Executor {
   readonly #queue: WriteQueue
   readonly #leave: () => Promise<void>
+  readonly #closed = new AbortController()
   #closing: Promise<void> | undefined
 
   /** `leave` is called once, when the store is closed. */
@@ -48,6 +50,26 @@ export class StoreHandle implements Executor {
     return this.#queue.busyTimeout
   }
 
+  /** See {@link WriteQueue.peek}. */
+  peek<T>(body: (connection: Connection, transaction: OpenTransaction | undefined) => T): T {
+    this.closed.throwIfAborted()
+    return this.#queue.peek(body)
+  }
+
+  /** @throws TransactionMisuseError for code that runs inside a transaction of the file. */
+  assertOutside(): void {
+    assertOutside(this.#queue)
+  }
+
+  get commits(): Commits {
+    return this.#queue.commits
+  }
+
+  /** Aborted when the store is closed. */
+  get closed(): AbortSignal {
+    return this.#closed.signal
+  }
+
   letOthersWrite(duration_ms: number): Promise<void> {
     return this.#queue.letOthersWrite(duration_ms)
   }
@@ -76,7 +98,8 @@ export class StoreHandle implements Executor {
   /** Refuses new calls, and waits for those under way. */
   async close(): Promise<void> {
     if (!this.#closing) {
-      assertOutside(this.#queue)
+      this.assertOutside()
+      this.#closed.abort(new StateStoreClosedError())
       this.#closing = this.#leave()
     }
     return this.#closing

@@ -7,6 +7,7 @@ import {
 } from '../errors.ts'
 import type { EventHandler } from '../events.ts'
 import { Checkpoints } from './checkpoints.ts'
+import { Commits } from './commits.ts'
 import type { Connection } from './connection.ts'
 import type { Batch, Executor } from './executor.ts'
 import { flushAtExit } from './exit.ts'
@@ -28,6 +29,7 @@ import { WriteGroup } from './write-group.ts'
  * the event loop.
  */
 export class WriteQueue implements Executor {
+  readonly commits: Commits
   readonly #connection: Connection
   readonly #recovery: Recovery | null
   readonly busyTimeout: number
@@ -55,6 +57,7 @@ export class WriteQueue implements Executor {
     { indexes, keep }: { indexes: IndexCare; keep: Keep },
   ) {
     this.#connection = connection
+    this.commits = new Commits(connection)
     const wake = () => this.write(() => {})
     this.#recovery = guard && new Recovery(connection, guard, keep, busyTimeout, events, wake)
     this.#indexes = indexes
@@ -89,6 +92,12 @@ export class WriteQueue implements Executor {
     const done = work()
     this.#recovery?.waitFor(done)
     return done
+  }
+
+  /** Reads in this tick: also what the open transaction, which `body` is given, has not committed. */
+  peek<T>(body: (connection: Connection, transaction: OpenTransaction | undefined) => T): T {
+    this.#assertUsable()
+    return body(this.#connection, this.#transaction)
   }
 
   write<T>(body: (connection: Connection) => T): Promise<T> {
@@ -325,6 +334,7 @@ export class WriteQueue implements Executor {
   async #recover(recovery: Recovery): Promise<void> {
     try {
       await recovery.run()
+      this.commits.add()
     } finally {
       this.#reads.resume()
     }
@@ -403,6 +413,7 @@ export class WriteQueue implements Executor {
     // In the same tick: a process that exits now must not write any of it again.
     this.#committing = []
     if (this.#turn) this.#turn.atExit = undefined
+    this.commits.add()
     return true
   }
 

@@ -57,7 +57,7 @@ export interface ListMessagesOptions {
 const MAX_ID = Number.MAX_SAFE_INTEGER
 
 /** Messages written, deleted or read before the event loop gets its turn: a multiple of {@link ROWS_AT_ONCE}. */
-const STEP = 250
+export const STEP = 250
 
 const counts = (view: 'live_messages' | 'all_messages') => ({
   file: fixedQuery((_: Param<object>) =>
@@ -317,6 +317,6 @@ function* deleteAll(connection: Connection, session_id: string): Generator<void,
   }
 }
 
-function checkCursor(cursor: MessageCursor, name: string): number {
+export function checkCursor(cursor: MessageCursor, name: string): number {
   return checkCount(typeof cursor === 'number' ? cursor : checkObject(cursor, name).id, name)
 }

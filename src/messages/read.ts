@@ -35,11 +35,15 @@ const all: typeof live = build
 
 const byId = fixedQuery((param: Param<{ id: number }>) => all.where('messages.id', '=', param('id')))
 
-interface Range {
-  session_id: string
+/** Ids, both ends exclusive. */
+interface IdRange {
   after: number
   before: number
   limit: number
+}
+
+interface Range extends IdRange {
+  session_id: string
 }
 
 /** Which messages of a session are read, and from which end. */
@@ -48,15 +52,23 @@ export interface PageKind {
   includeInactive: boolean
 }
 
+const inRange = (messages: typeof live, param: Param<IdRange>, direction: 'asc' | 'desc') =>
+  messages
+    .where('messages.id', '>', param('after'))
+    .where('messages.id', '<', param('before'))
+    .orderBy('messages.id', direction)
+    .limit(param('limit'))
+
 const page = (messages: typeof live, direction: 'asc' | 'desc') =>
   fixedQuery((param: Param<Range>) =>
-    messages
-      .where('messages.session_id', '=', param('session_id'))
-      .where('messages.id', '>', param('after'))
-      .where('messages.id', '<', param('before'))
-      .orderBy('messages.id', direction)
-      .limit(param('limit')),
+    inRange(messages.where('messages.session_id', '=', param('session_id')), param, direction),
   )
+
+const pageOfFile = fixedQuery((param: Param<IdRange>) => inRange(live, param, 'asc'))
+
+const newestId = fixedQuery((_: Param<object>) =>
+  build.selectFrom('all_messages').select('id').orderBy('id', 'desc').limit(1),
+)
 
 const livePages = { start: page(live, 'asc'), end: page(live, 'desc') }
 const allPages = { start: page(all, 'asc'), end: page(all, 'desc') }
@@ -76,6 +88,24 @@ export function readPage(
   const rows = connection.all((includeInactive ? allPages : livePages)[from], range)
   if (from === 'end') rows.reverse()
   return rows.map((row) => read(connection, row, events))
+}
+
+/** As {@link readPage} from the start, of one session or of the whole file. */
+export function readNextPage(
+  connection: Connection,
+  { session_id, ...range }: IdRange & { session_id: string | undefined },
+  events: EventHandler,
+): Message[] {
+  const rows =
+    session_id === undefined
+      ? connection.all(pageOfFile, range)
+      : connection.all(livePages.start, { session_id, ...range })
+  return rows.map((row) => read(connection, row, events))
+}
+
+/** The highest id of a message in the file; 0 where there is none. */
+export function readNewestId(connection: Connection): number {
+  return connection.get(newestId, {})?.id ?? 0
 }
 
 function read(connection: Connection, row: StoredMessage, events: EventHandler): Message {
