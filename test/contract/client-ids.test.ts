@@ -1,4 +1,5 @@
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { Connection } from '../../src/database/connection.ts'
 import {
   type NewMessage,
   SessionEndedError,
@@ -256,6 +257,22 @@ describe.each(kinds.filter(({ additions }) => additions))('client ids in $name',
       expect(await store.messages.append('t', named('a'))).toBe(there)
       expect((await contents('t')).toSorted()).toEqual(['moved', 'there'])
     })
+  })
+
+  test('messages without one cost no statement more', async () => {
+    const spies = (['get', 'all', 'run'] as const).map((method) => vi.spyOn(Connection.prototype, method))
+    onTestFinished(() => {
+      vi.restoreAllMocks()
+    })
+    const aboutClientIds = () =>
+      spies
+        .flatMap(({ mock }) => mock.calls.map(([query]) => query.sql))
+        .filter((sql) => sql.includes('hs_client_ids'))
+    await store.messages.append('s', { role: 'user', content: 'plain' })
+    await store.messages.appendMany('s', [{ role: 'user', content: 'plain' }, { role: 'user' }])
+    expect(aboutClientIds()).toEqual([])
+    await store.messages.append('s', named('a'))
+    expect(aboutClientIds()).toHaveLength(2)
   })
 
   test.runIf(file)('a second store on the file knows them', async () => {

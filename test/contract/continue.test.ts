@@ -8,7 +8,8 @@ import {
   type StateStore,
   TitleInUseError,
 } from '../../src/index.ts'
-import { eventsOf, kinds, rawRun } from '../support/stores.ts'
+import { NEWER, newerFile } from '../support/newer-file.ts'
+import { eventsOf, kinds, openForTest, rawRun } from '../support/stores.ts'
 
 describe.each(kinds)('sessions.continueAs in $name', ({ open, existing }) => {
   let store: StateStore
@@ -245,4 +246,20 @@ describe.each(kinds)('sessions.continueAs in $name', ({ open, existing }) => {
     expect([...((await store.titles.get(next)) ?? '')].length).toBeLessThanOrEqual(100)
     expect(await store.titles.get(next)).toMatch(/ #2$/)
   })
+})
+
+test.each(NEWER)('sessions.continueAs in a file of Hermes schema %s', async (schema) => {
+  const store = await openForTest({ path: newerFile(schema), newerSchema: 'write' })
+  await store.sessions.create({ id: 's', source: 'telegram', model: 'model-a' })
+  await store.titles.set('s', 'Fix build')
+  const next = await store.sessions.continueAs('s', { system_prompt: 'Summary.' })
+  expect(await store.sessions.get(next)).toMatchObject({
+    parent_session_id: 's',
+    source: 'telegram',
+    model: 'model-a',
+    system_prompt: 'Summary.',
+    title: 'Fix build #2',
+  })
+  expect(await store.lineage.tip('s')).toBe(next)
+  await expect(store.sessions.continueAs('s')).rejects.toThrow(SessionContinuedError)
 })

@@ -42,6 +42,7 @@ const writes: Omit<Operation, 'writes'>[] = [
   { name: 'sessions.create', run: (store) => store.sessions.create({ source: 'cli' }) },
   { name: 'sessions.ensure', run: (store) => store.sessions.ensure({ id: 'new' }) },
   { name: 'sessions.end', run: (store) => store.sessions.end('s', 'user_exit') },
+  { name: 'sessions.continueAs', run: (store) => store.sessions.continueAs('s') },
   { name: 'sessions.reopen', run: (store) => store.sessions.reopen('s') },
   { name: 'sessions.setSystemPrompt', run: (store) => store.sessions.setSystemPrompt('s', 'p') },
   { name: 'sessions.setModel', run: (store) => store.sessions.setModel('s', 'm') },

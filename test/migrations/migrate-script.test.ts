@@ -90,6 +90,7 @@ describe('npm run migrate', () => {
   pending   009_session_activity
   pending   010_word_index
   pending   011_unsegmented_index
+  pending   012_client_ids
 
 npm run migrate runs what is pending.
 `)

@@ -294,7 +294,7 @@ describe('a file of 21,000 messages', () => {
     expectIndexesSound(path)
     expect(found(path, 'walrus')).toEqual([1, 3])
     const store = await openForTest({ path })
-    expect(store.info.migrations).toEqual(['010_word_index', '011_unsegmented_index'])
+    expect(store.info.migrations).toEqual(['010_word_index', '011_unsegmented_index', '012_client_ids'])
     await expectWhole(store)
   })
 })
