@@ -1,0 +1,72 @@
+// Works without end in one of the ways below, and says the id and text of each message that was acknowledged.
+import { openStateStore } from '../../../dist/src/index.js'
+import { ready, say } from './lines.mjs'
+
+const [path, way, name] = process.argv.slice(2)
+const DAY = 86_400
+let store
+
+/** Appends one after the other in several lanes: lanes of one tick share a transaction. */
+function append(lanes) {
+  return Promise.all(
+    Array.from({ length: lanes }, async (_, lane) => {
+      for (let n = 0; ; n++) {
+        const text = `${name}.${lane}-${n}`
+        const content = n % 3 === 0 ? [{ type: 'text', text }] : text
+        say(`stored ${await store.messages.append('s', { role: 'user', content })} ${text}`)
+      }
+    }),
+  )
+}
+
+const ways = {
+  appends: () => append(5),
+
+  async batches() {
+    for (let batch = 0; ; batch++) {
+      const messages = Array.from({ length: 500 }, (_, n) => ({
+        role: 'user',
+        content: `${name}.${batch}-${n} ${'word '.repeat(200)}`,
+      }))
+      const ids = await store.messages.appendMany('s', messages)
+      say(ids.map((id, n) => `stored ${id} ${messages[n].content}`).join('\n'))
+    }
+  },
+
+  prune() {
+    const prune = async () => {
+      const timestamp = Date.now() / 1000 - 100 * DAY
+      for (let n = 0; ; n++) {
+        for (let old = 0; old < 20; old++) {
+          const id = `${name}.${n}-${old}`
+          await store.sessions.create({ id, source: 'cron', started_at: timestamp })
+          await store.messages.appendMany(
+            id,
+            Array.from({ length: 10 }, (_, m) => ({ role: 'user', content: `old ${m}`, timestamp })),
+          )
+          await store.sessions.end(id, 'done')
+        }
+        await store.sessions.prune({ olderThanDays: 90 })
+      }
+    }
+    return Promise.all([prune(), append(2)])
+  },
+
+  migration: () => append(2),
+
+  rebuild() {
+    const rebuild = async () => {
+      for (;;) await store.maintenance.repair()
+    }
+    return Promise.all([rebuild(), append(2)])
+  },
+}
+
+const open = async () => {
+  store = await openStateStore({ path, onEvent: () => {} })
+}
+// A migration is interrupted in the opening itself.
+if (way !== 'migration') await open()
+await ready()
+if (way === 'migration') await open()
+await ways[way]()
