@@ -7,10 +7,10 @@ export interface Acknowledged {
   content: string
 }
 
-/** What a child said was acknowledged: `stored ID TEXT`. */
+/** What a child said was acknowledged: `stored ID TEXT whole`; the last line may be cut off by its death. */
 export function acknowledgedBy(child: Child): Acknowledged[] {
   return child.lines.flatMap((line) => {
-    const [, id, content] = /^stored (\d+) (.*)$/.exec(line) ?? []
+    const [, id, content] = /^stored (\d+) (.*) whole$/.exec(line) ?? []
     return id !== undefined && content !== undefined ? [{ id: Number(id), content }] : []
   })
 }

@@ -14,7 +14,7 @@ for (let round = 0; ; round++) {
     const content = `${name} ${round}`
     const id = await store.messages.append('s', { role: 'user', content })
     await store.close()
-    say(`stored ${id} ${content}`)
+    say(`stored ${id} ${content} whole`)
     say(`opened ${JSON.stringify({ opened_ms, migrations: store.info.migrations })}`)
   } catch (error) {
     say(`error ${error}`)

@@ -6,6 +6,11 @@ const [path, way, name] = process.argv.slice(2)
 const DAY = 86_400
 let store
 
+/** A kill can cut off what is being said: only what ends with `whole` was heard. */
+function acknowledge(ids, texts) {
+  say(ids.map((id, n) => `stored ${id} ${texts[n]} whole`).join('\n'))
+}
+
 /** Appends one after the other in several lanes: lanes of one tick share a transaction. */
 function append(lanes) {
   return Promise.all(
@@ -13,7 +18,7 @@ function append(lanes) {
       for (let n = 0; ; n++) {
         const text = `${name}.${lane}-${n}`
         const content = n % 3 === 0 ? [{ type: 'text', text }] : text
-        say(`stored ${await store.messages.append('s', { role: 'user', content })} ${text}`)
+        acknowledge([await store.messages.append('s', { role: 'user', content })], [text])
       }
     }),
   )
@@ -29,7 +34,10 @@ const ways = {
         content: `${name}.${batch}-${n} ${'word '.repeat(200)}`,
       }))
       const ids = await store.messages.appendMany('s', messages)
-      say(ids.map((id, n) => `stored ${id} ${messages[n].content}`).join('\n'))
+      acknowledge(
+        ids,
+        messages.map(({ content }) => content),
+      )
     }
   },
 
