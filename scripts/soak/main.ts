@@ -1,6 +1,6 @@
 /**
- * npm run soak [-- --minutes N] [-- --seed N]: kills processes in the middle of their work, and lets processes open
- * new files together, then looks whether anything acknowledged is lost. 200 kills and 50 openings at least, more until
+ * npm run soak [-- --minutes N] [-- --seed N]: kills processes in the middle of their work, lets processes open
+ * new files and write together, then looks whether anything acknowledged is lost. 200 kills and 50 openings at least, more until
  * the minutes (20) are over. Exits with 1 where a promise was broken.
  */
 import { parseArgs } from 'node:util'
@@ -14,7 +14,7 @@ if (!(minutes >= 0) || !Number.isSafeInteger(seed) || seed < 0)
   throw new TypeError('--minutes must be a number, and --seed a whole number, of 0 or more.')
 
 console.log(`Seed ${seed}: --seed ${seed} kills at the same moments again.`)
-const rounds = await soak({ killRounds: 200, firstOpenRounds: 50, minutes, seed })
+const rounds = await soak({ killRounds: 200, firstOpenRounds: 50, writers: [2, 8, 16], minutes, seed })
 console.log(table(rounds))
 const failures = broken(rounds)
 for (const { kind, lost, doubled, faults } of failures.slice(0, 10))

@@ -108,6 +108,6 @@ function recordFaults(path: string, migrations: string[]): string[] {
   }
 }
 
-function removeFile(path: string): void {
+export function removeFile(path: string): void {
   for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })
 }

@@ -1,17 +1,11 @@
-import { spawnSync } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished } from 'vitest'
 import { Child } from './child.ts'
+import { pythonSqlite } from './python.ts'
 import { faultsOf } from './soundness.ts'
 
-export { Child }
-
-/** The SQLite of `python3`, or undefined where there is no Python. */
-export const pythonSqlite: string | undefined =
-  spawnSync('python3', ['-c', 'import sqlite3; print(sqlite3.sqlite_version)'], {
-    encoding: 'utf8',
-  }).stdout?.trim() || undefined
+export { Child, pythonSqlite }
 
 /** Starts a program of `children/` and waits until it is ready. It is killed when the test ends. */
 export async function start(name: string, ...args: string[]): Promise<Child> {
