@@ -20,7 +20,7 @@ const OLD_MESSAGES = 5_000
 export const kinds: readonly Kind[] = [
   { name: 'appends', write: writeStore, within_ms: 300 },
   { name: 'batches', write: writeStore, within_ms: 600, check: wholeBatches },
-  { name: 'prune', write: writeStore, within_ms: 600 },
+  { name: 'prune', write: writeOldSessions, within_ms: 600 },
   { name: 'migration', write: writeVersion1, within_ms: 200, check: wholeMigration },
   { name: 'rebuild', write: writeFilledStore, within_ms: 600 },
 ]
@@ -38,6 +38,23 @@ async function writeFilledStore(path: string): Promise<void> {
     's',
     Array.from({ length: OLD_MESSAGES }, (_, n) => ({ role: 'user', content: `walrus ${n + 1}, 海象` })),
   )
+  await store.close()
+}
+
+/** A store with so many sessions to prune that it takes its time. */
+async function writeOldSessions(path: string): Promise<void> {
+  await writeStore(path)
+  const store = await openStateStore({ path })
+  const messages = Array.from({ length: 50 }, (_, n) => ({
+    role: 'user',
+    content: `heron ${n}, 海象`,
+    timestamp: 1000 + n,
+  }))
+  for (let n = 0; n < 400; n++) {
+    const id = await store.sessions.create({ source: 'cron', started_at: 1000 })
+    await store.messages.appendMany(id, messages)
+    await store.sessions.end(id, 'done')
+  }
   await store.close()
 }
 
