@@ -4,7 +4,7 @@ import { soak } from '../../scripts/soak/soak.ts'
 import { broken, table } from '../../scripts/soak/table.ts'
 
 it('20 processes killed at work and 5 files made by 12 processes at once: nothing acknowledged is lost', {
-  timeout: 180_000,
+  timeout: 300_000,
 }, async () => {
   const rounds = await soak({ killRounds: 20, firstOpenRounds: 5, writers: [], minutes: 0, seed: 7 })
   expect(broken(rounds), table(rounds)).toEqual([])
