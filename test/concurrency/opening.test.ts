@@ -110,22 +110,6 @@ describe('opening while another process holds the write lock', () => {
   })
 })
 
-it('6 processes create the file together, in 10 rounds: all succeed, and nothing is there twice', async () => {
-  const folder = newFolder()
-  const children = await Promise.all(Array.from({ length: 6 }, () => start('opener.mjs')))
-  for (const child of children) child.send('go')
-  for (let round = 0; round < 10; round++) {
-    const path = join(folder, `round-${round}.db`)
-    const infos = await Promise.all(children.map((child) => child.ask(path, 'opened')))
-    const migrations = infos.map((info) => JSON.parse(info).migrations)
-    expect(migrations.filter((names) => names.length > 0)).toHaveLength(1)
-    expect(sql(path, 'select version from schema_version')).toEqual([{ version: 6 }])
-    const names = sql<{ name: string }>(path, 'select name from kysely_migration order by name')
-    expect(names.map(({ name }) => name)).toEqual(migrations.find((found) => found.length > 0))
-    expectSound(path)
-  }
-})
-
 it('one process creates the file in 5 stores at once', async () => {
   const path = newPath()
   const stores = await Promise.all(Array.from({ length: 5 }, () => openForTest({ path })))
