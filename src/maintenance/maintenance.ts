@@ -1,3 +1,4 @@
+import { checkId } from '../arguments.ts'
 import { assertOwnSchema } from '../database/repository.ts'
 import { type BackupOptions, type BackupResult, backUp, checkTarget } from './backup.ts'
 import { type CheckOptions, type CheckReport, checkStore } from './check.ts'
@@ -5,6 +6,8 @@ import { type CheckpointResult, emptyLog } from './checkpoint.ts'
 import type { MaintenanceContext } from './context.ts'
 import { remakeIndexes } from './indexes.ts'
 import { type OptimizeResult, optimizeFile } from './optimize.ts'
+
+import { purgeSession } from './purge.ts'
 
 /** What looking after a file is: `store.maintenance`. */
 export class MaintenanceRepository {
@@ -53,6 +56,26 @@ export class MaintenanceRepository {
   async optimize(): Promise<OptimizeResult> {
     assertOwnSchema(this.#context, 'maintenance.optimize()')
     return optimizeFile(this.#context)
+  }
+
+  /**
+   * Deletes a session as `sessions.delete()` does, and leaves nothing of it in the bytes of the file and of its
+   * write-ahead log: makes the indexes anew, writes the file anew (VACUUM), and empties the log. All of it takes some
+   * 10 s for a million messages, and VACUUM is one statement during which the event loop stands still and nobody
+   * else can write. Backups keep what they have.
+   *
+   * @returns whether there was such a session. Where there was none the file is cleaned all the same: of a session
+   * that was deleted before.
+   * @throws TextRemainsError where a reader of an older state keeps the log from being emptied for `busyTimeout`, or
+   * VACUUM fails: the session is deleted then, and another call goes on.
+   * @throws UnsupportedSchemaError on a file above schema 6.
+   * @example
+   * await store.maintenance.purge(id)
+   */
+  async purge(id: string): Promise<boolean> {
+    checkId(id, 'id')
+    assertOwnSchema(this.#context, 'maintenance.purge()')
+    return purgeSession(this.#context, id)
   }
 
   /**
