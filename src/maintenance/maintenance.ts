@@ -4,10 +4,10 @@ import { type BackupOptions, type BackupResult, backUp, checkTarget } from './ba
 import { type CheckOptions, type CheckReport, checkStore } from './check.ts'
 import { type CheckpointResult, emptyLog } from './checkpoint.ts'
 import type { MaintenanceContext } from './context.ts'
-import { remakeIndexes } from './indexes.ts'
 import { type OptimizeResult, optimizeFile } from './optimize.ts'
 
 import { purgeSession } from './purge.ts'
+import { type RepairOptions, type RepairResult, repairStore } from './repair.ts'
 
 /** What looking after a file is: `store.maintenance`. */
 export class MaintenanceRepository {
@@ -34,12 +34,19 @@ export class MaintenanceRepository {
   }
 
   /**
-   * Makes the indexes anew, whatever state they are in. In a large file that takes many transactions, and others
-   * write in between.
+   * Mends what can be mended: makes the indexes anew, whatever state they are in, counts the messages of sessions
+   * again, and deletes rows of the additions whose message or session does not exist. Messages of sessions that do not
+   * exist are counted and kept. A backup beside the file comes first. In a large file all of it takes many
+   * transactions, and others write in between.
+   *
+   * @throws DamagedFileError where the file itself is damaged: restore a backup. Nothing was changed.
+   * @throws UnsupportedSchemaError on a file above schema 6, what `backup()` throws, or the reason of `signal`.
+   * @example
+   * const { backup } = await store.maintenance.repair()
    */
-  async repair(): Promise<void> {
+  async repair(options: RepairOptions = {}): Promise<RepairResult> {
     assertOwnSchema(this.#context, 'maintenance.repair()')
-    await remakeIndexes(this.#context)
+    return repairStore(this.#context, options)
   }
 
   /**
