@@ -23,6 +23,7 @@ export type StateStoreErrorCode =
   | 'FILE_REPLACED'
   | 'OPTION_CONFLICT'
   | 'TARGET_EXISTS'
+  | 'TEXT_REMAINS'
   | 'DATABASE'
 
 /**
@@ -288,6 +289,22 @@ export class TargetExistsError extends StateStoreError {
 
   constructor(readonly path: string) {
     super(`'${path}' is there already, and is not overwritten: give another path, or move it away first.`)
+  }
+}
+
+/** A session is deleted, and the bytes of the file, or of its write-ahead log, still hold text of it. */
+export class TextRemainsError extends StateStoreError {
+  readonly code = 'TEXT_REMAINS'
+
+  constructor(
+    readonly session_id: string,
+    reason: string,
+    options?: ErrorOptions,
+  ) {
+    super(
+      `Session '${session_id}' is deleted, but text of it may remain in the file or its write-ahead log. ${reason} Then call maintenance.purge() with the same id again: it goes on from there.`,
+      options,
+    )
   }
 }
 

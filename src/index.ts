@@ -17,6 +17,9 @@ export type { CheckpointResult } from './maintenance/checkpoint.ts'
 export type { Counters, DriftedSession } from './maintenance/counters.ts'
 export type { IndexReport } from './maintenance/indexes.ts'
 export type { MaintenanceRepository } from './maintenance/maintenance.ts'
+export type { OptimizeResult } from './maintenance/optimize.ts'
+export type { RepairOptions, RepairPart, RepairResult } from './maintenance/repair.ts'
+export type { Vacuum } from './maintenance/vacuum.ts'
 export type { ExpectedLastId } from './messages/last-message.ts'
 export type {
   ConversationMessage,

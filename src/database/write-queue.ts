@@ -84,6 +84,8 @@ export class WriteQueue implements Executor {
   async alone<T>(body: (connection: Connection) => T): Promise<T> {
     this.#assertUsable()
     this.#assertWritable()
+    // A write finds out whether the file is still there, and opens it again where its log is lost.
+    if (this.#recovery?.isDue(true)) await this.write(() => {})
     return this.read(body)
   }
 

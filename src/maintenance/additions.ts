@@ -34,13 +34,32 @@ export async function findOrphans(
   await walk(executor, signal, Number.MIN_SAFE_INTEGER, (connection, after) => {
     const rows = connection.all(nextContents, { after })
     for (const { id, orphaned } of rows) if (orphaned) structuredContent.push(id)
-    return rows.at(-1)?.id
+    return rows.length < WINDOW ? undefined : rows.at(-1)?.id
   })
   const activity: string[] = []
   await walk(executor, signal, '', (connection, after) => {
     const rows = connection.all(nextActivities, { after })
     for (const { id, orphaned } of rows) if (orphaned) activity.push(id)
-    return rows.at(-1)?.id
+    return rows.length < WINDOW ? undefined : rows.at(-1)?.id
   })
   return { structuredContent, activity }
 }
+
+/** Deletes such rows, where what they belong to is still gone. */
+export const deleteOrphanedContent = fixedQuery((param: Param<{ id: number }>) =>
+  build
+    .deleteFrom('hs_structured_content')
+    .where('message_id', '=', param('id'))
+    .where(({ not, exists, selectFrom }) =>
+      not(exists(selectFrom('messages').select('messages.id').where('messages.id', '=', param('id')))),
+    ),
+)
+
+export const deleteOrphanedActivity = fixedQuery((param: Param<{ id: string }>) =>
+  build
+    .deleteFrom('hs_session_activity')
+    .where('session_id', '=', param('id'))
+    .where(({ not, exists, selectFrom }) =>
+      not(exists(selectFrom('sessions').select('sessions.id').where('sessions.id', '=', param('id')))),
+    ),
+)

@@ -45,6 +45,15 @@ export function checkTarget(path: unknown): string {
 export async function backUp(
   store: StoreHandle,
   path: string,
+  options: BackupOptions,
+  events: EventHandler,
+): Promise<BackupResult> {
+  return store.besideConnection(() => copyFile(store, path, options, events))
+}
+
+async function copyFile(
+  store: StoreHandle,
+  path: string,
   { onProgress, signal }: BackupOptions,
   events: EventHandler,
 ): Promise<BackupResult> {

@@ -33,7 +33,7 @@ interface SessionLine extends Counters {
   parent_session_id: string | null
 }
 
-// sessions.rowid is of no meaning, and stays what it is during a walk.
+// sessions.rowid is of no meaning: a VACUUM of another process during the walk may make it miss sessions.
 const nextSessions = fixedQuery((param: Param<{ after: number }>) => ({
   compile: () =>
     sql<SessionLine>`
@@ -85,7 +85,7 @@ export async function tally(executor: Executor, signal: AbortSignal | undefined)
       if (!areEqual(stored, actual.get(id) ?? NOTHING)) suspects.push(id)
       actual.delete(id)
     }
-    return sessions.at(-1)?.rowid
+    return sessions.length < WINDOW ? undefined : sessions.at(-1)?.rowid
   })
   const drifted: DriftedSession[] = []
   const missing = new Map<string, number>()
@@ -117,7 +117,8 @@ async function countMessages(
         tool_call_count: before.tool_call_count + tool_call_count,
       })
     }
-    return windows.length > 0 ? Math.max(...windows.map(({ last }) => last)) : undefined
+    const looked = windows.reduce((sum, { message_count }) => sum + message_count, 0)
+    return looked < WINDOW ? undefined : Math.max(...windows.map(({ last }) => last))
   })
   return counted
 }

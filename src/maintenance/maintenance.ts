@@ -1,9 +1,12 @@
+import { checkId } from '../arguments.ts'
 import { assertOwnSchema } from '../database/repository.ts'
 import { type BackupOptions, type BackupResult, backUp, checkTarget } from './backup.ts'
 import { type CheckOptions, type CheckReport, checkStore } from './check.ts'
 import { type CheckpointResult, emptyLog } from './checkpoint.ts'
 import type { MaintenanceContext } from './context.ts'
-import { mergeIndexes, remakeIndexes } from './indexes.ts'
+import { type OptimizeResult, optimizeFile } from './optimize.ts'
+import { purgeSession } from './purge.ts'
+import { type RepairOptions, type RepairResult, repairStore } from './repair.ts'
 
 /** What looking after a file is: `store.maintenance`. */
 export class MaintenanceRepository {
@@ -30,18 +33,55 @@ export class MaintenanceRepository {
   }
 
   /**
-   * Makes the indexes anew, whatever state they are in. In a large file that takes many transactions, and others
-   * write in between.
+   * Mends what can be mended: makes the indexes anew, whatever state they are in, counts the messages of sessions
+   * again, and deletes rows of the additions whose message or session does not exist. Messages of sessions that do not
+   * exist are counted and kept. A backup beside the file comes first. In a large file all of it takes many
+   * transactions, and others write in between.
+   *
+   * @throws DamagedFileError where the file itself is damaged: restore a backup. Nothing was changed.
+   * @throws UnsupportedSchemaError on a file above schema 6, what `backup()` throws, or the reason of `signal`.
+   * @example
+   * const { backup } = await store.maintenance.repair()
    */
-  async repair(): Promise<void> {
+  async repair(options: RepairOptions = {}): Promise<RepairResult> {
     assertOwnSchema(this.#context, 'maintenance.repair()')
-    await remakeIndexes(this.#context)
+    return repairStore(this.#context, options)
   }
 
-  /** Merges the segments of the indexes into one each, in short transactions: searches are then as fast as can be. */
-  async optimize(): Promise<void> {
+  /**
+   * Makes searches as fast as can be and the file small: merges the segments of each index into one in short
+   * transactions, writes the file anew (VACUUM) where more than a quarter of it is free and the disk has room for
+   * twice what is used, and empties the write-ahead log.
+   *
+   * VACUUM is one statement during which the event loop stands still and nobody else can write.
+   *
+   * @throws UnsupportedSchemaError on a file above schema 6.
+   * @example
+   * const { bytesBefore, bytesAfter, vacuum } = await store.maintenance.optimize()
+   */
+  async optimize(): Promise<OptimizeResult> {
     assertOwnSchema(this.#context, 'maintenance.optimize()')
-    await mergeIndexes(this.#context)
+    return optimizeFile(this.#context)
+  }
+
+  /**
+   * Deletes a session as `sessions.delete()` does, and leaves nothing of it in the bytes of the file and of its
+   * write-ahead log: makes the indexes anew, writes the file anew (VACUUM), and empties the log. All of it takes some
+   * 10 s for a million messages, and VACUUM is one statement during which the event loop stands still and nobody
+   * else can write. Backups keep what they have.
+   *
+   * @returns whether there was such a session. Where there was none the file is cleaned all the same: of a session
+   * that was deleted before.
+   * @throws TextRemainsError where a reader of an older state keeps the log from being emptied for `busyTimeout`, or
+   * VACUUM fails: the session is deleted then, and another call goes on.
+   * @throws UnsupportedSchemaError on a file above schema 6.
+   * @example
+   * await store.maintenance.purge(id)
+   */
+  async purge(id: string): Promise<boolean> {
+    checkId(id, 'id')
+    assertOwnSchema(this.#context, 'maintenance.purge()')
+    return purgeSession(this.#context, id)
   }
 
   /**
@@ -60,14 +100,13 @@ export class MaintenanceRepository {
    * and other processes write on. The file appears under its name when it is whole, checked and on the disk, with
    * mode 0600 and nothing beside it. Works for a store that only reads, and for `:memory:`.
    *
-   * @throws TargetExistsError, CannotOpenError, FileReplacedError, DiskFullError, DamagedFileError where what was copied is damaged, or
-   * the reason of `signal`: nothing is left at `path` then.
+   * @throws TargetExistsError, CannotOpenError, FileReplacedError, DiskFullError, DamagedFileError where what was
+   * copied is damaged, or the reason of `signal`: nothing is left at `path` then.
    * @example
    * await store.maintenance.backup('/backups/state-2026-02-03.db')
    */
   async backup(path: string, options: BackupOptions = {}): Promise<BackupResult> {
     const { executor, events } = this.#context
-    const target = checkTarget(path)
-    return executor.besideConnection(() => backUp(executor, target, options, events))
+    return backUp(executor, checkTarget(path), options, events)
   }
 }

@@ -7,7 +7,8 @@ export const WINDOW = 1_000
 
 /**
  * Looks at a table window by window, and gives the event loop its turn in between. `look` gets the key to begin above
- * and returns the last it has seen; undefined ends the walk.
+ * and returns the last it has seen; undefined ends the walk, which a window that is not full must do: a walk that
+ * waited for an empty one would follow a busy writer for ever.
  */
 export async function walk<Key>(
   executor: Executor,

@@ -46,7 +46,7 @@ const ways = {
 
   rebuild() {
     const rebuild = async () => {
-      for (;;) await store.maintenance.repair()
+      for (;;) await store.maintenance.repair({ backup: false })
     }
     return Promise.all([rebuild(), append(2)])
   },
