@@ -1,5 +1,6 @@
 import { existsSync, type Stats, statSync } from 'node:fs'
 import { FileReplacedError } from '../errors.ts'
+import { realPath } from './file-identity.ts'
 import { FILE_CHECK_MS } from './limits.ts'
 
 /**
@@ -18,7 +19,8 @@ export class FileGuard {
 
   constructor(path: string) {
     this.#path = path
-    this.#log = `${path}-wal`
+    // SQLite keeps the log where symbolic links lead.
+    this.#log = `${realPath(path)}-wal`
   }
 
   /** What is there now is what was opened. `log` says whether there is a write-ahead log. */

@@ -37,3 +37,7 @@ export const ROWS_AT_ONCE = 25
 
 /** How often it is made sure that the write-ahead log is still the one that was opened, in milliseconds. */
 export const FILE_CHECK_MS = 25
+
+/** The longest path that SQLite opens on Unix, and the longest name that leaves room for `-journal`, in bytes. */
+export const MAX_PATH_BYTES = 504
+export const MAX_NAME_BYTES = 247
