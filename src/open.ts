@@ -5,6 +5,7 @@ import { FileGuard } from './database/file-guard.ts'
 import { inspect } from './database/inspection.ts'
 import type { Keep } from './database/lost-log.ts'
 import { assertUsable } from './database/migrator.ts'
+import { reportNetwork } from './database/network.ts'
 import { type ConnectionOptions, MEMORY } from './database/open-connection.ts'
 import { HERMES_NAMES, reference } from './database/reference.ts'
 import { StoreHandle } from './database/store-handle.ts'
@@ -75,6 +76,7 @@ async function openFile(path: string, shared: SharedOptions, options: OpenOption
     : openOwn(found, size, connecting, options))
   try {
     if (path !== MEMORY) reportFileMode(path, events.raise)
+    if (path !== MEMORY && !opened.connection.readonly) await reportNetwork(path, events.raise)
     const { info, context } = await describe(opened, found, connecting)
     const keep: Keep = (connection, ids) => keepMessages(connection, ids, context.indexes)
     const queue = new WriteQueue(opened.connection, guardOf(info), busyTimeout, events.raise, {
