@@ -274,11 +274,13 @@ export class FileReplacedError extends StateStoreError {
     readonly path: string,
     /** Whether nothing is there now. */
     readonly gone: boolean,
+    options?: ErrorOptions,
   ) {
     super(
       gone
         ? `'${path}' was deleted or renamed while it was open. Nothing was written: put it back, or close the store and open it again where the file is.`
         : `'${path}' was replaced by another file while it was open. Nothing was written: close the store and open it again.`,
+      options,
     )
   }
 }

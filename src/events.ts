@@ -23,6 +23,8 @@ export type StateStoreEvent = { level: 'info' | 'warning'; message: string } & (
   | { type: 'index-put-aside'; path: string; index: string; reason: string }
   /** People other than the owner can read the file. `mode` is its permission bits. */
   | { type: 'file-readable-by-others'; path: string; mode: number }
+  /** The file is written, and on a network file system, where SQLite's locks and shared memory cannot be relied on. */
+  | { type: 'network-file-system'; path: string; file_system: string }
   /** SQLite kept another journal mode than WAL, so readers and writers block each other. */
   | { type: 'journal-mode'; path: string; journal_mode: string }
   /** A write waited for another process's lock for over a second. */

@@ -1,9 +1,11 @@
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { fileSize, reportFileMode } from './database/file-access.ts'
 import { FileGuard } from './database/file-guard.ts'
 import { inspect } from './database/inspection.ts'
 import { assertUsable } from './database/migrator.ts'
-import { type ConnectionOptions, fileSize, MEMORY, reportFileMode } from './database/open-connection.ts'
+import { reportNetwork } from './database/network.ts'
+import { type ConnectionOptions, MEMORY } from './database/open-connection.ts'
 import type { Keep } from './database/recovery.ts'
 import { HERMES_NAMES, reference } from './database/reference.ts'
 import { StoreHandle } from './database/store-handle.ts'
@@ -74,6 +76,7 @@ async function openFile(path: string, shared: SharedOptions, options: OpenOption
     : openOwn(found, size, connecting, options))
   try {
     if (path !== MEMORY) reportFileMode(path, events.raise)
+    if (path !== MEMORY && !opened.connection.readonly) await reportNetwork(path, events.raise)
     const { info, context } = await describe(opened, found, connecting)
     const keep: Keep = (connection, ids) => keepMessages(connection, ids, context.indexes)
     const { file } = opened.connection

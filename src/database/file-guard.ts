@@ -1,6 +1,6 @@
 import { existsSync, type Stats, statSync } from 'node:fs'
 import { FileReplacedError } from '../errors.ts'
-import type { FileIdentity } from './file-identity.ts'
+import { type FileIdentity, realPath } from './file-identity.ts'
 import { FILE_CHECK_MS } from './limits.ts'
 
 /**
@@ -22,7 +22,8 @@ export class FileGuard {
   constructor(path: string, file: FileIdentity, log: boolean) {
     this.#path = path
     this.#file = file
-    this.#log = `${path}-wal`
+    // SQLite keeps the log where symbolic links lead.
+    this.#log = `${realPath(path)}-wal`
     this.remember(log)
   }
 

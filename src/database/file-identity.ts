@@ -40,5 +40,5 @@ export function realPath(path: string): string {
 
 /** The size of the write-ahead log of a file, in bytes; 0 where there is none. */
 export function walSize(path: string): number {
-  return statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0
+  return statSync(`${realPath(path)}-wal`, { throwIfNoEntry: false })?.size ?? 0
 }

@@ -40,3 +40,7 @@ export const FILE_CHECK_MS = 25
 
 /** How often a store that is watched looks for what other processes have committed, in milliseconds. */
 export const WATCH_POLL_MS = 25
+
+/** The longest path that SQLite opens on Unix, and the longest name that leaves room for `-journal`, in bytes. */
+export const MAX_PATH_BYTES = 504
+export const MAX_NAME_BYTES = 247

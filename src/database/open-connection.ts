@@ -1,9 +1,7 @@
-import { closeSync, mkdirSync, openSync, type Stats, statSync } from 'node:fs'
-import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
-import { CannotOpenError } from '../errors.ts'
 import type { EventHandler } from '../events.ts'
 import { Connection } from './connection.ts'
+import { assertWritable } from './file-access.ts'
 import { SQLITE_WAIT_MS, WAL_LIMIT_BYTES } from './limits.ts'
 import { toStoreError } from './sqlite-errors.ts'
 import { patiently } from './waiting.ts'
@@ -23,65 +21,10 @@ export interface ConnectionOptions {
   events: EventHandler
 }
 
-/** The size of the file in bytes, or undefined where there is none. Never opens it. */
-export function fileSize(path: string): number | undefined {
-  const stats = statsOf(path)
-  if (stats && !stats.isFile())
-    throw new CannotOpenError(
-      `'${path}' is not a file: give the path of a state.db, for example '${path}/state.db'.`,
-    )
-  return stats?.size
-}
-
-function statsOf(path: string): Stats | undefined {
-  try {
-    return statSync(path, { throwIfNoEntry: false })
-  } catch (error) {
-    throw new CannotOpenError(
-      `'${path}' cannot be reached: check the path, and that this user may enter its folders.`,
-      {
-        cause: error,
-      },
-    )
-  }
-}
-
-/** Makes an empty file that only its owner can read, in a folder of the same kind, unless it is there already. */
-export function createFile(path: string): void {
-  try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    // SQLite gives the -wal and -shm files the mode of the main file.
-    closeSync(openSync(path, 'wx', 0o600))
-  } catch (error) {
-    if (isFileError(error) && error.code === 'EEXIST') return
-    throw new CannotOpenError(
-      `'${path}' cannot be created: check that this user may write in '${dirname(path)}'.`,
-      { cause: error },
-    )
-  }
-}
-
-function isFileError(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && 'code' in error
-}
-
-/** Says so when others than the owner can read the conversations in a file. */
-export function reportFileMode(path: string, events: EventHandler): void {
-  if (process.platform === 'win32') return
-  const mode = statSync(path).mode & 0o777
-  if (mode & 0o077)
-    events({
-      level: 'warning',
-      type: 'file-readable-by-others',
-      message: `Other users can read '${path}' (mode ${mode.toString(8)}): run chmod 600 on it and on its -wal and -shm files.`,
-      path,
-      mode,
-    })
-}
-
 /** Opens a connection with every setting made explicit, waiting for other processes without blocking. */
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
-  const { path, busyTimeout, signal } = options
+  const { path, readonly, busyTimeout, signal } = options
+  if (!readonly && path !== MEMORY) assertWritable(path)
   try {
     return await patiently(
       () => new Connection(openDatabase(options), options.events, () => openDatabase(options)),

@@ -1,12 +1,14 @@
+import { existsSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import {
-  CannotOpenError,
   DamagedFileError,
   DatabaseError,
   DiskFullError,
+  FileReplacedError,
   NotAStateFileError,
   ReadonlyStoreError,
 } from '../errors.ts'
+import { unopenable } from './file-access.ts'
 
 function sqliteCode(error: unknown): string | undefined {
   return error instanceof Database.SqliteError ? error.code : undefined
@@ -66,14 +68,16 @@ export function toStoreError(error: unknown, path: string): unknown {
       `'${path}' was left half written by a process that died: open it once without readonly, so that SQLite can recover it.`,
       cause,
     )
+  if (code === 'SQLITE_READONLY_DBMOVED') return new FileReplacedError(path, !existsSync(path), cause)
+  if (
+    code.startsWith('SQLITE_CANTOPEN') ||
+    code === 'SQLITE_READONLY_DIRECTORY' ||
+    code === 'SQLITE_READONLY_CANTINIT'
+  )
+    return unopenable(path, cause)
   if (code.startsWith('SQLITE_READONLY'))
     return new ReadonlyStoreError(
       `'${path}' cannot be written (${error.message}): check the permissions of the file and its folder, or open it with readonly: true.`,
-      cause,
-    )
-  if (code.startsWith('SQLITE_CANTOPEN'))
-    return new CannotOpenError(
-      `'${path}' cannot be opened: check that its folder exists and that this user may read and write it.`,
       cause,
     )
   if (code.startsWith('SQLITE_FULL'))
