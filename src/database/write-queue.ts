@@ -22,6 +22,9 @@ import { assertOutside, enterScope, reservedTurn, withReserved } from './transac
 import { patiently, retryDelay } from './waiting.ts'
 import { WriteGroup } from './write-group.ts'
 
+/** Runs work while no other connection of this process has the file open. */
+export type Alone = (work: () => Promise<void>) => Promise<void>
+
 /**
  * The store's one line of writes on its one connection. Writes that arrive in the same tick share a
  * transaction, and one that fails takes none of the others with it; waiting for another process never blocks
@@ -34,6 +37,7 @@ export class WriteQueue implements Executor {
   readonly #busyTimeout: number
   readonly #events: EventHandler
   readonly #indexes: IndexCare
+  readonly #alone: Alone
   readonly #upkeep: IndexUpkeep
   readonly #group: WriteGroup
   readonly #waiting: (Write | Turn)[] = []
@@ -55,12 +59,13 @@ export class WriteQueue implements Executor {
     guard: FileGuard | null,
     busyTimeout: number,
     events: EventHandler,
-    { indexes, keep }: { indexes: IndexCare; keep: Keep },
+    { indexes, keep, alone }: { indexes: IndexCare; keep: Keep; alone: Alone },
   ) {
     this.#connection = connection
     this.#guard = guard
     this.#lostLog = guard && new LostLog(connection, guard, keep, events)
     this.#indexes = indexes
+    this.#alone = alone
     this.#upkeep = new IndexUpkeep(connection, indexes)
     this.#group = new WriteGroup(connection, this.#upkeep)
     this.#busyTimeout = busyTimeout
@@ -348,7 +353,7 @@ export class WriteQueue implements Executor {
     if (!lost) return
     this.#reopening = true
     try {
-      await patiently(() => lost.reopen(), this.#busyTimeout)
+      await this.#alone(() => patiently(() => lost.reopen(), this.#busyTimeout))
     } finally {
       this.#reopening = false
       for (const resume of this.#waitingReads.splice(0)) resume()

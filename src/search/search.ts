@@ -2,10 +2,12 @@ import { checkCount, checkObject, checkText } from '../arguments.ts'
 import type { RepositoryContext } from '../database/repository.ts'
 import { StateStoreBusyError, StateStoreError } from '../errors.ts'
 import { readMessage, readPage } from '../messages/read.ts'
+import { find, type Rows, type Search } from '../reader/protocol.ts'
+import type { Reader } from '../reader/reader.ts'
 import { catchUp, isBehind } from './bigram-index.ts'
 import { checkFilters } from './filters.ts'
-import { findMessages, looksByRow, type MessageQuery, type SearchContext } from './find.ts'
-import { collect, type Pages } from './pages.ts'
+import { looksByRow, type MessageQuery } from './find.ts'
+import { collect } from './pages.ts'
 import { hasOperators, parseQuery } from './query.ts'
 import type {
   AroundOptions,
@@ -15,7 +17,6 @@ import type {
   SessionHit,
   Surroundings,
 } from './search-types.ts'
-import { findSessions } from './sessions.ts'
 
 /** Messages of others that one transaction adds to the index of scripts without spaces. */
 const CATCH_UP = 500
@@ -26,10 +27,12 @@ const HITS_PER_PAGE = 100
 /** Search over all messages: `store.search`, and `tx.search` inside a transaction. */
 export class SearchRepository {
   readonly #context: RepositoryContext
+  readonly #reader: Reader | null
 
   /** @internal */
-  constructor(context: RepositoryContext) {
+  constructor(context: RepositoryContext, reader: Reader | null) {
     this.#context = context
+    this.#reader = reader
   }
 
   /**
@@ -45,7 +48,7 @@ export class SearchRepository {
     const checked = checkOptions(options)
     if (tree === undefined) return []
     const wanted = { ...checked, tree, operators: hasOperators(query) }
-    return this.#search(wanted, options.signal, (search) => findMessages(search, wanted, options.signal))
+    return this.#trusting(wanted, { kind: 'messages', query: wanted }, options.signal)
   }
 
   /**
@@ -63,8 +66,11 @@ export class SearchRepository {
     const checked = checkOptions({ ...filters, limit: HITS_PER_PAGE })
     if (tree === undefined || limit === 0) return []
     const messages = { ...checked, tree, operators: hasOperators(query) }
-    const wanted = { text: query, messages, limit }
-    return this.#search(messages, options.signal, (search) => findSessions(search, wanted, options.signal))
+    return this.#trusting(
+      messages,
+      { kind: 'sessions', query: { text: query, messages, limit } },
+      options.signal,
+    )
   }
 
   /**
@@ -104,23 +110,32 @@ export class SearchRepository {
   }
 
   /** Searches again without the indexes where one of them fails: a damaged one must not hide what is there. */
-  async #search<Row>(
-    query: MessageQuery,
+  async #trusting<Kind extends keyof Rows>(
+    messages: MessageQuery,
+    search: Search<Kind>,
     signal: AbortSignal | undefined,
-    find: (search: SearchContext) => Pages<Row>,
-  ): Promise<Row[]> {
+  ): Promise<Rows[Kind][]> {
     const { executor, indexes } = this.#context
     signal?.throwIfAborted()
     await executor.read((connection) => indexes.refresh(connection))
     try {
-      if (looksByRow(query)) await this.#catchUp()
-      return await collect(find(this.#context))
+      if (looksByRow(messages)) await this.#catchUp()
+      return await this.#find(search, signal)
     } catch (error) {
       const cause = error instanceof StateStoreError ? error.cause : error
       if (!(await executor.read((connection) => indexes.mistrust(connection, cause)))) throw error
       await this.#putAside(cause)
-      return collect(find(this.#context))
+      return this.#find(search, signal)
     }
+  }
+
+  /** In another thread, where there is one. */
+  async #find<Kind extends keyof Rows>(
+    search: Search<Kind>,
+    signal: AbortSignal | undefined,
+  ): Promise<Rows[Kind][]> {
+    const found = await this.#reader?.find(search, this.#context.indexes, signal)
+    return found ?? collect(find(this.#context, search, signal))
   }
 
   /** Has the next opening make a damaged index anew, where this store may write. */
