@@ -42,6 +42,8 @@ export type StateStoreEvent = { level: 'info' | 'warning'; message: string } & (
   | { type: 'log-lost'; path: string; acknowledged: number; appended: { from: number; to: number }[] }
   /** The same, but that did not work: the next write tries again. */
   | { type: 'log-not-recovered'; path: string; reason: string }
+  /** The thread that searches ended or could not be started: whether the next search starts another. */
+  | { type: 'reader-failed'; path: string; reason: string; starts_again: boolean }
   /** A JSON column could not be read; the field reads as empty and the text stays in the file. */
   | { type: 'broken-json'; table: string; column: string; id: number | string }
   /** A text cell holds bytes that are not UTF-8; they read as U+FFFD and stay in the file. */

@@ -2,11 +2,11 @@ import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileSize, reportFileMode } from './database/file-access.ts'
 import { FileGuard } from './database/file-guard.ts'
+import { fileKey } from './database/file-identity.ts'
 import { inspect } from './database/inspection.ts'
 import { assertUsable } from './database/migrator.ts'
 import { reportNetwork } from './database/network.ts'
 import { type ConnectionOptions, MEMORY } from './database/open-connection.ts'
-import type { Keep } from './database/recovery.ts'
 import { HERMES_NAMES, reference } from './database/reference.ts'
 import { StoreHandle } from './database/store-handle.ts'
 import { makeViews } from './database/views.ts'
@@ -17,6 +17,8 @@ import { type Found, look } from './inspect.ts'
 import { keepMessages } from './messages/acknowledged.ts'
 import { type Opened, openNewer, openOwn } from './opening.ts'
 import { assertAgrees, checkOptions, type OpenOptions, type SharedOptions } from './options.ts'
+import type { ReaderData } from './reader/protocol.ts'
+import { Reader } from './reader/reader.ts'
 import { IndexHealth } from './search/index-health.ts'
 import { inspectWordIndex, wordIndexUnused } from './search/word-index.ts'
 import { keepFile, type OpenFile, shareFile } from './shared-files.ts'
@@ -43,11 +45,17 @@ export async function openStateStore(options: OpenOptions = {}): Promise<StateSt
     path === MEMORY
       ? keepFile(await open())
       : await shareFile(path, options.signal, (file) => assertAgrees(path, options, file.options), open)
-  const { queue, events, info, context } = file
+  const { queue, reader, events, info, context } = file
   // The handler of the one who opened it has heard how that went.
   if (!opened) events.add(options.onEvent)
   const handle = new StoreHandle(queue, () => leave().finally(() => events.remove(options.onEvent)))
-  return new StateStore(handle, opened ? info : { ...info, migrations: [], mended: [] }, context)
+  const { worker = true } = options
+  return new StateStore(
+    handle,
+    opened ? info : { ...info, migrations: [], mended: [] },
+    context,
+    worker ? reader : null,
+  )
 }
 
 /** `$HERMES_HOME/state.db`, else `~/.hermes/state.db`. */
@@ -77,13 +85,20 @@ async function openFile(path: string, shared: SharedOptions, options: OpenOption
   try {
     if (path !== MEMORY) reportFileMode(path, events.raise)
     if (path !== MEMORY && !opened.connection.readonly) await reportNetwork(path, events.raise)
-    const { info, context } = await describe(opened, found, connecting)
-    const keep: Keep = (connection, ids) => keepMessages(connection, ids, context.indexes)
+    const { info, context, shapes } = await describe(opened, found, connecting)
+    const reader =
+      info.journalMode === 'wal'
+        ? new Reader({ path, identity: fileKey(path), busyTimeout, ...shapes }, events.raise)
+        : null
     const { file } = opened.connection
     const guard = file && !info.readonly ? new FileGuard(path, file, info.journalMode === 'wal') : null
     const { indexes } = context
-    const queue = new WriteQueue(opened.connection, guard, busyTimeout, events.raise, { indexes, keep })
-    return { queue, events, info, context, options: shared }
+    const queue = new WriteQueue(opened.connection, guard, busyTimeout, events.raise, {
+      indexes,
+      keep: (connection, ids) => keepMessages(connection, ids, indexes),
+      alone: (work) => (reader ? reader.whileStopped(work) : work()),
+    })
+    return { queue, reader, events, info, context, options: shared }
   } catch (error) {
     opened.connection.close()
     throw error
@@ -95,7 +110,7 @@ async function describe(
   { connection, migrations, mended }: Opened,
   found: Found,
   { busyTimeout, signal, events }: ConnectionOptions,
-): Promise<Pick<OpenFile, 'info' | 'context'>> {
+): Promise<Pick<OpenFile, 'info' | 'context'> & { shapes: Pick<ReaderData, 'shape' | 'complete'> }> {
   const { path, readonly } = connection
   const state = await patiently(() => inspect(connection), busyTimeout, signal)
   if (state.kind === 'empty' || state.kind === 'foreign')
@@ -131,5 +146,6 @@ async function describe(
   }
   const indexes = new IndexHealth(connection, shape, problem === null, !newer, events)
   // A later Hermes reads structured content in its own form only.
-  return { info, context: { events, additions: hasAdditions && !newer, newer, indexes } }
+  const context = { events, additions: hasAdditions && !newer, newer, indexes }
+  return { info, context, shapes: { shape, complete } }
 }

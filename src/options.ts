@@ -24,6 +24,8 @@ export interface OpenOptions {
   synchronous?: 'full' | 'normal'
   /** Milliseconds that a write, or opening, waits for another process's lock. Default 20,000. */
   busyTimeout?: number
+  /** Search in another thread. Default true; a file that is not in WAL mode, or in memory, is searched in this one. */
+  worker?: boolean
   /** Gives up opening. */
   signal?: AbortSignal
   /** What a user of the store may want to know. Default: what must be known goes to `process.emitWarning`. */

@@ -4,11 +4,14 @@ import type { WriteQueue } from './database/write-queue.ts'
 import { CannotOpenError } from './errors.ts'
 import type { FileEvents } from './events.ts'
 import type { SharedOptions } from './options.ts'
+import type { Reader } from './reader/reader.ts'
 import type { StoreInfo } from './store.ts'
 
 /** An open state file: all that its stores in this process share. */
 export interface OpenFile {
   queue: WriteQueue
+  /** Where it can be searched in another thread. */
+  reader: Reader | null
   events: FileEvents
   info: StoreInfo
   options: SharedOptions
@@ -63,7 +66,7 @@ export async function shareFile(
 
 /** The whole of a file that no other store can share. */
 export function keepFile(file: OpenFile): Share {
-  return { file, opened: true, leave: () => file.queue.close() }
+  return { file, opened: true, leave: () => close(file) }
 }
 
 async function opening(path: string, keys: string[], open: () => Promise<OpenFile>): Promise<Entry> {
@@ -73,7 +76,7 @@ async function opening(path: string, keys: string[], open: () => Promise<OpenFil
     const entry: Entry = { file: await file, stores: 0, closing: undefined }
     const identity = fileKey(path)
     if (identity === undefined) {
-      await entry.file.queue.close()
+      await close(entry.file)
       throw new CannotOpenError(`'${path}' was removed while it was opened: open it again.`)
     }
     entries.set(identity, entry)
@@ -91,12 +94,18 @@ function share(entry: Entry, opened: boolean): Share {
     leave() {
       entry.stores--
       if (entry.stores > 0) return entry.file.queue.untilPassed()
-      entry.closing = entry.file.queue.close().finally(() => {
+      entry.closing = close(entry.file).finally(() => {
         for (const [identity, other] of entries) if (other === entry) entries.delete(identity)
       })
       return entry.closing
     },
   }
+}
+
+/** The last connection to be closed puts the write-ahead log away: it must be the one that may write. */
+async function close({ reader, queue }: OpenFile): Promise<void> {
+  await reader?.close()
+  await queue.close()
 }
 
 /** Waits until a promise is settled, or rejects with the signal's reason. */

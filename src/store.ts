@@ -10,6 +10,7 @@ import { MaintenanceRepository } from './maintenance/maintenance.ts'
 import type { Message } from './messages/message-types.ts'
 import { MessageRepository } from './messages/messages.ts'
 import { type WatchOptions, watchMessages } from './messages/watch.ts'
+import type { Reader } from './reader/reader.ts'
 import { SearchRepository } from './search/search.ts'
 import { LineageRepository } from './sessions/lineage.ts'
 import { SessionRepository } from './sessions/sessions.ts'
@@ -70,19 +71,26 @@ export class StateStore {
   readonly #context: Omit<RepositoryContext, 'executor'>
 
   /** @internal */
-  constructor(handle: StoreHandle, info: StoreInfo, context: Omit<RepositoryContext, 'executor'>) {
+  constructor(
+    handle: StoreHandle,
+    info: StoreInfo,
+    context: Omit<RepositoryContext, 'executor'>,
+    reader: Reader | null,
+  ) {
     this.info = info
     this.#handle = handle
     this.#context = context
     this.db = new Kysely({ dialect: stateDialect(new QueueDriver(this.#handle)) })
-    const { sessions, titles, lineage, messages, usage, search } = this.#repositories(this.#handle)
+    const { sessions, titles, lineage, messages, usage } = this.#repositories(this.#handle)
     this.sessions = sessions
     this.titles = titles
     this.lineage = lineage
     this.messages = messages
     this.usage = usage
-    this.search = search
-    this.maintenance = new MaintenanceRepository({ ...context, executor: this.#handle })
+    const own = { ...context, executor: this.#handle }
+    // A transaction's own writes are not to be seen from another thread.
+    this.search = new SearchRepository(own, reader)
+    this.maintenance = new MaintenanceRepository(own)
   }
 
   /**
@@ -143,7 +151,7 @@ export class StateStore {
       lineage: new LineageRepository(context),
       usage: new UsageRepository(context),
       messages: new MessageRepository(context),
-      search: new SearchRepository(context),
+      search: new SearchRepository(context, null),
     }
   }
 }

@@ -11,6 +11,9 @@ export type Keep = (
   ids: readonly number[],
 ) => (reopened: Connection) => { from: number; to: number }[]
 
+/** Runs work while no other thread of this process has a connection to the file. */
+export type Alone = (work: () => Promise<void>) => Promise<void>
+
 /**
  * Opens a file again whose write-ahead log was deleted or replaced, and stores again the messages that were
  * acknowledged and are only there. Changes of sessions that are only in the log are lost with it, unless all of it can
@@ -76,11 +79,11 @@ export class Recovery {
   }
 
   /** Waits for other processes without blocking. Where it fails, it goes on from there when it is called again. */
-  async run(): Promise<void> {
+  async run(alone: Alone): Promise<void> {
     this.isReopening = true
     try {
       await Promise.allSettled(this.#beside)
-      await patiently(() => this.#reopen(), this.#busyTimeout)
+      await alone(() => patiently(() => this.#reopen(), this.#busyTimeout))
     } finally {
       this.isReopening = false
     }

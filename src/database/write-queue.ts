@@ -17,7 +17,7 @@ import { TICK_BUDGET_MS } from './limits.ts'
 import { OpenTransaction } from './open-transaction.ts'
 import { BatchedWrite, type IndexCare, isWrite, LoneWrite, type Turn, type Write } from './queue-entries.ts'
 import { Reads } from './reads.ts'
-import { type Keep, Recovery } from './recovery.ts'
+import { type Alone, type Keep, Recovery } from './recovery.ts'
 import { isBusy, toStoreError } from './sqlite-errors.ts'
 import { assertOutside, enterScope, reservedTurn, withReserved } from './transaction-scope.ts'
 import { retryDelay } from './waiting.ts'
@@ -35,6 +35,7 @@ export class WriteQueue implements Executor {
   readonly busyTimeout: number
   readonly #events: EventHandler
   readonly #indexes: IndexCare
+  readonly #alone: Alone
   readonly #upkeep: IndexUpkeep
   readonly #group: WriteGroup
   readonly #waiting: (Write | Turn)[] = []
@@ -54,13 +55,14 @@ export class WriteQueue implements Executor {
     guard: FileGuard | null,
     busyTimeout: number,
     events: EventHandler,
-    { indexes, keep }: { indexes: IndexCare; keep: Keep },
+    { indexes, keep, alone }: { indexes: IndexCare; keep: Keep; alone: Alone },
   ) {
     this.#connection = connection
     this.commits = new Commits(connection)
     const wake = () => this.write(() => {})
     this.#recovery = guard && new Recovery(connection, guard, keep, busyTimeout, events, wake)
     this.#indexes = indexes
+    this.#alone = alone
     this.#upkeep = new IndexUpkeep(connection, indexes)
     this.#group = new WriteGroup(connection, this.#upkeep)
     this.busyTimeout = busyTimeout
@@ -335,7 +337,7 @@ export class WriteQueue implements Executor {
 
   async #recover(recovery: Recovery): Promise<void> {
     try {
-      await recovery.run()
+      await recovery.run(this.#alone)
       this.commits.add()
     } finally {
       this.#reads.resume()

@@ -30,10 +30,7 @@ const NO_FILTERS: Filters = {
 }
 
 /** @throws TypeError naming the option and what it must be. */
-export function checkFilters(
-  options: SearchOptions,
-  excludeSessions: readonly string[] | undefined,
-): Filters {
+export function checkFilters(options: SearchOptions): Filters {
   return {
     sources: checkTextList(options.sources, 'sources'),
     excludeSources: checkTextList(options.excludeSources, 'excludeSources'),
@@ -42,7 +39,7 @@ export function checkFilters(
     sessionId: options.sessionId === undefined ? undefined : checkId(options.sessionId, 'sessionId'),
     since: options.since === undefined ? undefined : checkTime(options.since, 'since'),
     until: options.until === undefined ? undefined : checkTime(options.until, 'until'),
-    excludeSessions,
+    excludeSessions: undefined,
   }
 }
 

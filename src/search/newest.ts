@@ -44,7 +44,7 @@ export interface NewestOptions {
  * index can tell, and looks at each of them. Bounded by the limit; the event loop gets its turn in between.
  */
 export async function findNewest(
-  executor: Executor,
+  executor: Pick<Executor, 'read'>,
   tree: QueryTree,
   options: NewestOptions,
 ): Promise<HitRow[]> {

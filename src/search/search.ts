@@ -2,21 +2,13 @@ import { checkCount, checkObject, checkText } from '../arguments.ts'
 import type { RepositoryContext } from '../database/repository.ts'
 import { StateStoreBusyError, StateStoreError } from '../errors.ts'
 import { readMessage, readPage } from '../messages/read.ts'
+import { find, type Rows, type Search } from '../reader/protocol.ts'
+import type { Reader } from '../reader/reader.ts'
 import { catchUp, isBehind } from './bigram-index.ts'
-import { containsCjk } from './characters.ts'
-import { checkFilters, type Filters, type HitRow } from './filters.ts'
-import { toHits } from './hits.ts'
-import { findNewest } from './newest.ts'
-import {
-  anyOf,
-  hasOperators,
-  isIndexed,
-  parseQuery,
-  type QueryTree,
-  renderFts5,
-  wantedTerms,
-} from './query.ts'
-import { findRanked } from './ranked.ts'
+import { checkFilters } from './filters.ts'
+import { looksByRow, type MessageQuery } from './find.ts'
+import { collect } from './pages.ts'
+import { hasOperators, parseQuery } from './query.ts'
 import type {
   AroundOptions,
   SearchHit,
@@ -25,41 +17,22 @@ import type {
   SessionHit,
   Surroundings,
 } from './search-types.ts'
-import { findSessions } from './sessions.ts'
 
 /** Messages of others that one transaction adds to the index of scripts without spaces. */
 const CATCH_UP = 500
 
-/** Whether there is any hit at all. */
-const FIRST = { offset: 0, limit: 1, after: undefined }
-
-interface CheckedOptions {
-  filters: Filters
-  /** Whether the query says how its terms belong together. */
-  operators: boolean
-  limit: number
-  offset: number
-  after: SearchHit | undefined
-  context: number
-  newest: boolean
-  exact: boolean
-  scan: boolean
-  marks: readonly [string, string]
-  signal: AbortSignal | undefined
-}
-
-/** What a way of searching found. */
-interface Found extends Pick<SearchHit, 'route' | 'matched' | 'partial'> {
-  rows: HitRow[]
-}
+/** Hits among which the best of each session is looked for. */
+const HITS_PER_PAGE = 100
 
 /** Search over all messages: `store.search`, and `tx.search` inside a transaction. */
 export class SearchRepository {
   readonly #context: RepositoryContext
+  readonly #reader: Reader | null
 
   /** @internal */
-  constructor(context: RepositoryContext) {
+  constructor(context: RepositoryContext, reader: Reader | null) {
     this.#context = context
+    this.#reader = reader
   }
 
   /**
@@ -71,22 +44,11 @@ export class SearchRepository {
    * await store.search.messages('docker OR podman', { sources: ['cli'], limit: 5 })
    */
   async messages(query: string, options: SearchOptions = {}): Promise<SearchHit[]> {
-    return this.#messages(query, options, undefined)
-  }
-
-  async #messages(
-    query: string,
-    options: SearchOptions,
-    excludeSessions: readonly string[] | undefined,
-  ): Promise<SearchHit[]> {
     const tree = parseQuery(checkText(query, 'query'))
-    const checked = { ...checkOptions(options, excludeSessions), operators: hasOperators(query) }
+    const checked = checkOptions(options)
     if (tree === undefined) return []
-    checked.signal?.throwIfAborted()
-    const { rows, ...how } = await this.#find(tree, checked)
-    const { context, marks, scan: whole } = checked
-    const show = { ...how, terms: wantedTerms(tree), asWords: how.route === 'words', whole, context, marks }
-    return this.#context.executor.read((connection) => toHits(connection, rows, show))
+    const wanted = { ...checked, tree, operators: hasOperators(query) }
+    return this.#trusting(wanted, { kind: 'messages', query: wanted }, options.signal)
   }
 
   /**
@@ -101,10 +63,13 @@ export class SearchRepository {
     const tree = parseQuery(checkText(query, 'query'))
     const { limit = 20, ...filters } = options
     checkCount(limit, 'limit')
-    checkOptions(filters)
+    const checked = checkOptions({ ...filters, limit: HITS_PER_PAGE })
     if (tree === undefined || limit === 0) return []
-    return findSessions(this.#context, query, tree, limit, filters, (excludeSessions) =>
-      this.#messages(query, { ...filters, limit: 100 }, excludeSessions),
+    const messages = { ...checked, tree, operators: hasOperators(query) }
+    return this.#trusting(
+      messages,
+      { kind: 'sessions', query: { text: query, messages, limit } },
+      options.signal,
     )
   }
 
@@ -145,17 +110,32 @@ export class SearchRepository {
   }
 
   /** Searches again without the indexes where one of them fails: a damaged one must not hide what is there. */
-  async #find(tree: QueryTree, options: CheckedOptions): Promise<Found> {
+  async #trusting<Kind extends keyof Rows>(
+    messages: MessageQuery,
+    search: Search<Kind>,
+    signal: AbortSignal | undefined,
+  ): Promise<Rows[Kind][]> {
     const { executor, indexes } = this.#context
+    signal?.throwIfAborted()
     await executor.read((connection) => indexes.refresh(connection))
     try {
-      return await this.#inTurn(tree, options)
+      if (looksByRow(messages)) await this.#catchUp()
+      return await this.#find(search, signal)
     } catch (error) {
       const cause = error instanceof StateStoreError ? error.cause : error
       if (!(await executor.read((connection) => indexes.mistrust(connection, cause)))) throw error
       await this.#putAside(cause)
-      return this.#inTurn(tree, options)
+      return this.#find(search, signal)
     }
+  }
+
+  /** In another thread, where there is one. */
+  async #find<Kind extends keyof Rows>(
+    search: Search<Kind>,
+    signal: AbortSignal | undefined,
+  ): Promise<Rows[Kind][]> {
+    const found = await this.#reader?.find(search, this.#context.indexes, signal)
+    return found ?? collect(find(this.#context, search, signal))
   }
 
   /** Has the next opening make a damaged index anew, where this store may write. */
@@ -168,74 +148,6 @@ export class SearchRepository {
       // The search goes on without it.
       if (!(error instanceof StateStoreBusyError)) throw error
     }
-  }
-
-  /** Each way in turn, until one finds something; the page after a hit is found the way that hit was. */
-  async #inTurn(tree: QueryTree, options: CheckedOptions): Promise<Found> {
-    const { after, offset, scan } = options
-    if (scan) return this.#bySubstring(tree, options)
-    if (after?.matched === 'any') return this.#byWords(anyOf(tree), options, 'any')
-    if (!isIndexed(tree)) return this.#byRow(tree, options)
-    if (!this.#context.indexes.words || after?.route === 'substring') return this.#bySubstring(tree, options)
-    const words = await this.#byWords(tree, options, 'all')
-    if (words.rows.length > 0 || after) return words
-    // A page behind the last hit is no reason to look elsewhere.
-    if (offset > 0 && (await this.#byWords(tree, { ...options, ...FIRST }, 'all')).rows.length > 0)
-      return words
-    const substring = await this.#bySubstring(tree, options)
-    const severalWords =
-      !options.operators && tree.kind === 'and' && tree.items.every(({ kind }) => kind === 'term')
-    if (substring.rows.length > 0 || !severalWords) return substring
-    if (offset > 0 && (await this.#bySubstring(tree, { ...options, ...FIRST })).rows.length > 0)
-      return substring
-    return this.#byWords(anyOf(tree), options, 'any')
-  }
-
-  async #byWords(tree: QueryTree, options: CheckedOptions, matched: 'all' | 'any'): Promise<Found> {
-    const { filters, offset, limit, exact, after, newest } = options
-    const how = { route: 'words', matched } as const
-    if (newest) return { ...how, rows: await this.#newest(tree, options, 'indexed'), partial: false }
-    const page = { filters, after: after?.id, offset, limit, exact }
-    const found = await this.#context.executor.read((connection) =>
-      findRanked(connection, renderFts5(tree), page),
-    )
-    return { ...how, ...found }
-  }
-
-  /** Queries with a script without spaces, or with a sign that is no word. */
-  async #byRow(tree: QueryTree, options: CheckedOptions): Promise<Found> {
-    await this.#catchUp()
-    const rows = await this.#newest(tree, options, 'indexed')
-    const hasWord = wantedTerms(tree).some(({ indexed }) => indexed)
-    if (
-      rows.length === 0 &&
-      hasWord &&
-      (await this.#newest(tree, { ...options, ...FIRST }, 'indexed')).length === 0
-    )
-      return this.#bySubstring(tree, options)
-    const unsegmented =
-      this.#context.indexes.bigrams && wantedTerms(tree).some(({ text }) => containsCjk(text))
-    return { rows, route: unsegmented ? 'unsegmented' : 'substring', matched: 'all', partial: false }
-  }
-
-  async #bySubstring(tree: QueryTree, options: CheckedOptions): Promise<Found> {
-    const rows = await this.#newest(tree, options, 'substring')
-    return { rows, route: 'substring', matched: 'all', partial: false }
-  }
-
-  #newest(tree: QueryTree, options: CheckedOptions, words: 'indexed' | 'substring'): Promise<HitRow[]> {
-    const { filters, after, offset, limit, scan: whole, signal } = options
-    const walk = {
-      filters,
-      indexes: this.#context.indexes,
-      words,
-      whole,
-      before: after?.id,
-      offset,
-      limit,
-      signal,
-    }
-    return findNewest(this.#context.executor, tree, walk)
   }
 
   /** Indexes what other programs have written since. */
@@ -252,25 +164,21 @@ export class SearchRepository {
   }
 }
 
-function checkOptions(
-  options: SearchOptions,
-  excludeSessions?: readonly string[],
-): Omit<CheckedOptions, 'operators'> {
+function checkOptions(options: SearchOptions): Omit<MessageQuery, 'tree' | 'operators'> {
   const { after, orderBy = 'rank', marks = ['>>>', '<<<'] } = options
   if (orderBy !== 'rank' && orderBy !== 'newest') throw new TypeError("orderBy must be 'rank' or 'newest'.")
   if (!Array.isArray(marks) || marks.length !== 2) throw new TypeError('marks must be an array of two texts.')
   for (const mark of marks) checkText(mark, 'marks')
   if (after !== undefined) checkCount(checkObject(after, 'after').id, 'after.id')
   return {
-    filters: checkFilters(options, excludeSessions),
+    filters: checkFilters(options),
     limit: checkCount(options.limit === undefined ? 20 : options.limit, 'limit'),
     offset: checkCount(options.offset === undefined ? 0 : options.offset, 'offset'),
-    after,
+    after: after && { id: after.id, route: after.route, matched: after.matched },
     context: checkCount(options.context === undefined ? 1 : options.context, 'context'),
     newest: orderBy === 'newest',
     exact: options.exact ?? false,
     scan: options.scan ?? false,
     marks: [marks[0], marks[1]],
-    signal: options.signal,
   }
 }

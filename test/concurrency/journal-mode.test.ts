@@ -105,8 +105,9 @@ async function openWithoutWal(busyTimeout = 20_000) {
   const events = () => {}
   const indexes = new IndexHealth(connection, readShape(connection), true, true, events)
   const context = { events, additions: true, newer: false, indexes }
-  const queue = new WriteQueue(connection, null, busyTimeout, events, { indexes, keep: () => () => [] })
-  const store = new Store(new StoreHandle(queue, () => queue.close()), info, context)
+  const care = { indexes, keep: () => () => [], alone: (work: () => Promise<void>) => work() }
+  const queue = new WriteQueue(connection, null, busyTimeout, events, care)
+  const store = new Store(new StoreHandle(queue, () => queue.close()), info, context, null)
   onTestFinished(() => store.close())
   const other = await startSql(path)
   return { path, db, store, other, inserts }

@@ -101,10 +101,14 @@ afterAll(() => {
 
 const collected = new WeakMap<StateStore, StateStoreEvent[]>()
 
-/** Opens a store for the running test and collects its events. */
+/**
+ * Opens a store for the running test and collects its events. It searches in this thread: one that compiles the
+ * sources takes a second to start.
+ */
 export async function openForTest({ onEvent, ...options }: OpenOptions): Promise<StateStore> {
   const events: StateStoreEvent[] = []
   const store = await openStateStore({
+    worker: false,
     ...options,
     onEvent: (event) => {
       events.push(event)
