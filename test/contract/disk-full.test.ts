@@ -1,11 +1,11 @@
 import Database from 'better-sqlite3'
 import { CompiledQuery } from 'kysely'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Connection } from '../../src/database/connection.ts'
 import { migrate } from '../../src/database/migrator.ts'
-import { DiskFullError, type StateStore } from '../../src/index.ts'
+import { CHECKPOINT_EVERY_N_WRITES, DiskFullError, type StateStore } from '../../src/index.ts'
 import { dump, hermesRows, writeHermesFile } from '../support/hermes-file.ts'
-import { bothModes, newPath, openForTest } from '../support/stores.ts'
+import { bothModes, eventsOf, newPath, openForTest } from '../support/stores.ts'
 
 /** Far more than a page. */
 const message = (n: number) => ({ role: 'user', content: `${n} ${'walrus '.repeat(3_000)}` })
@@ -82,4 +82,21 @@ test('a file that grows too large while it is migrated is left as it was', async
   expect(dump(path)).toEqual(before)
   const store = await openForTest({ path })
   expect(await store.sessions.get('alpha')).toEqual(hermesRows(1).sessions[0])
+})
+
+test('a checkpoint that finds no room is an event, and refuses neither a write nor closing', async () => {
+  // Only a disk of a few pages would do it: max_page_count does not hold a checkpoint back.
+  const checkpoint = vi.spyOn(Connection.prototype, 'checkpoint').mockImplementation(() => {
+    throw new Database.SqliteError('database or disk is full', 'SQLITE_FULL')
+  })
+  onTestFinished(() => checkpoint.mockRestore())
+  const store = await openForTest({ path: newPath() })
+  await store.sessions.create({ id: 's', source: 'cli' })
+  for (let n = 0; n < CHECKPOINT_EVERY_N_WRITES; n++)
+    await store.messages.append('s', { role: 'user', content: 'more' })
+  const event = { level: 'info', reason: 'database or disk is full' }
+  expect(eventsOf(store, 'checkpoint-failed')).toMatchObject([event])
+  expect(await store.messages.count('s')).toBe(CHECKPOINT_EVERY_N_WRITES)
+  await store.close()
+  expect(eventsOf(store, 'checkpoint-failed')).toMatchObject([event, event])
 })
