@@ -8,6 +8,7 @@ import { assertUsable } from './database/migrator.ts'
 import { reportNetwork } from './database/network.ts'
 import { type ConnectionOptions, MEMORY } from './database/open-connection.ts'
 import { HERMES_NAMES, reference } from './database/reference.ts'
+import { toStoreError } from './database/sqlite-errors.ts'
 import { StoreHandle } from './database/store-handle.ts'
 import { makeViews } from './database/views.ts'
 import { patiently } from './database/waiting.ts'
@@ -40,7 +41,10 @@ const NOTHING_FOUND: Found = { state: { kind: 'empty' }, flaws: null, wordIndex:
 export async function openStateStore(options: OpenOptions = {}): Promise<StateStore> {
   const path = resolvePath(options.path)
   const shared = checkOptions(options)
-  const open = () => openFile(path, shared, options)
+  const open = () =>
+    openFile(path, shared, options).catch((error) => {
+      throw toStoreError(error, path)
+    })
   const { file, opened, leave } =
     path === MEMORY
       ? keepFile(await open())

@@ -80,7 +80,8 @@ export function toStoreError(error: unknown, path: string): unknown {
       `'${path}' cannot be written (${error.message}): check the permissions of the file and its folder, or open it with readonly: true.`,
       cause,
     )
-  if (code.startsWith('SQLITE_FULL'))
+  // The disk is full, too, where the -shm file cannot grow.
+  if (code === 'SQLITE_FULL' || code === 'SQLITE_IOERR_SHMSIZE')
     return new DiskFullError(
       `The disk of '${path}' is full: free some space and repeat the call. Nothing was written.`,
       cause,
@@ -93,6 +94,12 @@ export function toStoreError(error: unknown, path: string): unknown {
   if (code.startsWith('SQLITE_CORRUPT'))
     return new DamagedFileError(
       `'${path}' is damaged (${error.message}): stop writing to it, keep a copy of it with its -wal file, and restore a backup.`,
+      cause,
+    )
+  if (code.startsWith('SQLITE_IOERR'))
+    return new DatabaseError(
+      `'${path}' could not be read or written (${error.message}, ${code}): check its disk and how that is mounted, and repeat the call.`,
+      code,
       cause,
     )
   return new DatabaseError(`SQLite refused the call on '${path}': ${error.message} (${code}).`, code, cause)

@@ -6,7 +6,7 @@ import { newPath, openForTest } from '../support/stores.ts'
 async function openShared(): Promise<{ path: string; store: StateStore }> {
   const path = newPath()
   const store = await openForTest({ path })
-  await store.sessions.create({ id: 'shared', source: 'cli' })
+  await store.sessions.create({ id: 's', source: 'cli' })
   return { path, store }
 }
 
@@ -32,7 +32,7 @@ it('2 watchers see what 3 processes and this one append: each message once, in o
   const writers = await startTogether(
     ['ada', 'ben', 'cleo'].map((name) => ['appender.mjs', path, name, '100']),
   )
-  for (let n = 0; n < 20; n++) await store.messages.append('shared', { role: 'user', content: `own ${n}` })
+  for (let n = 0; n < 20; n++) await store.messages.append('s', { role: 'user', content: `own ${n}` })
   for (const writer of writers) await writer.hear('done')
 
   const ids = idsOfFile(path)
@@ -77,11 +77,11 @@ it.skipIf(!pythonSqlite)(
   async () => {
     const { path, store } = await openShared()
     const python = await start('hermes_writer.py', path)
-    const seen = idsOf(store.watch({ sessionId: 'shared' }), 20)
+    const seen = idsOf(store.watch({ sessionId: 's' }), 20)
     for (let n = 0; n < 20; n++) {
-      await python.ask(JSON.stringify(['append', 'shared', 'user', `python ${n}`]))
+      await python.ask(JSON.stringify(['append', 's', 'user', `python ${n}`]))
       // Once in a while both write in the same moment.
-      if (n % 5 === 0) await store.messages.append('shared', { role: 'user', content: `own ${n}` })
+      if (n % 5 === 0) await store.messages.append('s', { role: 'user', content: `own ${n}` })
     }
     expect(await seen).toEqual(idsOfFile(path).slice(0, 20))
   },
@@ -96,8 +96,7 @@ it('sees what is committed in rollback-journal mode, where reads wait for writer
   const other = await start('sql.mjs', path)
   other.send('go')
   const seen = idsOf(reader.watch(), 2)
-  const insert =
-    "insert into messages (session_id, role, content, timestamp) values ('shared', 'user', 'x', 1)"
+  const insert = "insert into messages (session_id, role, content, timestamp) values ('s', 'user', 'x', 1)"
   await other.ask('begin exclusive')
   await other.ask(insert)
   await other.ask(insert)

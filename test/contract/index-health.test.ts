@@ -221,7 +221,6 @@ test('a write goes through after a transaction that met the damage was rolled ba
 
 /** Has a process that opened the file before it was damaged append a message to it. */
 async function damageForAnother(): Promise<void> {
-  await store.sessions.create({ id: 'shared', source: 'cli' })
   const other = await start('appender.mjs', path, 'otter', '2')
   damage(path, 'messages_fts', 'an overwritten structure record')
   other.send('go')

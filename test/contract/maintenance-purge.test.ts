@@ -110,9 +110,10 @@ test('works in memory, and is refused where nothing may be deleted or an index i
   await store.transaction(async () => {
     await expect(store.maintenance.purge('kept')).rejects.toBeInstanceOf(TransactionMisuseError)
   })
+  await store.close()
   const reader = await openForTest({ path: store.info.path, readonly: true })
   await expect(reader.maintenance.purge('kept')).rejects.toBeInstanceOf(ReadonlyStoreError)
   const newer = await openForTest({ path: newerFile(11), newerSchema: 'write' })
   await expect(newer.maintenance.purge('kept')).rejects.toBeInstanceOf(UnsupportedSchemaError)
-  expect(await store.sessions.exists('kept')).toBe(true)
+  expect(await reader.sessions.exists('kept')).toBe(true)
 })

@@ -80,6 +80,7 @@ test('is refused inside a transaction and on a store that only reads', async () 
   await store.transaction(async () => {
     await expect(store.maintenance.repair()).rejects.toBeInstanceOf(TransactionMisuseError)
   })
+  await store.close()
   const reader = await openForTest({ path: store.info.path, readonly: true })
   await expect(reader.maintenance.repair()).rejects.toBeInstanceOf(ReadonlyStoreError)
   expect(readdirSync(dirname(store.info.path)).filter((name) => name.includes('repair'))).toEqual([])

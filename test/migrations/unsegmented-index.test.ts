@@ -135,6 +135,7 @@ test('a store that only reads finds what waits to be indexed', async () => {
   )
   const before = state()
   expect(before).toEqual({ watermark: 3, pending: [1, 2, 3] })
+  await store.close()
   const reader = await openForTest({ path, readonly: true })
   expect(await ids('海象', reader)).toEqual([3, 4, 5])
   expect(await ids('海豹', reader)).toEqual([1])

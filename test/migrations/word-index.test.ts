@@ -7,6 +7,7 @@ import type { StateStore } from '../../src/index.ts'
 import { type SearchedRow, searched } from '../../src/search/projection.ts'
 import { writeHermesFile } from '../support/hermes-file.ts'
 import { change, expectIndexesSound, indexBytes, matching, query } from '../support/index-damage.ts'
+import { start } from '../support/processes.ts'
 import { newPath, openForTest } from '../support/stores.ts'
 
 const TEXT_LIMIT = 8_192
@@ -274,15 +275,17 @@ describe('a file of 21,000 messages', () => {
     expect(reader.info.wordIndexProblem).toBe('is being made anew')
     expect((await reader.search.messages('lynx')).map(({ id }) => id)).toEqual([COUNT + 1, 20_000, 100])
 
-    const store = await openForTest({ path })
-    expect(store.info.mended).toContain('word index (it was half made)')
-    await expectWhole(store)
+    const opener = await start('opener.mjs')
+    opener.send('go')
+    expect(JSON.parse(await opener.ask(path, 'opened')).mended).toContain('word index (it was half made)')
     expect(found(path, 'lynx')).toEqual([100, 20_000, COUNT + 1])
     expect((await reader.search.messages('lynx')).map(({ route }) => route)).toEqual([
       'words',
       'words',
       'words',
     ])
+    await reader.close()
+    await expectWhole(await openForTest({ path }))
   })
 
   test('goes down to 009 and up again', async () => {
