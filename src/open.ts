@@ -92,7 +92,7 @@ async function openFile(path: string, shared: SharedOptions, options: OpenOption
     const queue = new WriteQueue(opened.connection, guardOf(info), busyTimeout, events.raise, {
       indexes: context.indexes,
       keep,
-      alone: (work) => (reader ? reader.whileStopped(work) : work()),
+      others: reader,
     })
     return { queue, reader, events, info, context, options: shared }
   } catch (error) {

@@ -16,14 +16,12 @@ import { IndexUpkeep } from './index-upkeep.ts'
 import { FILE_CHECK_MS, TICK_BUDGET_MS } from './limits.ts'
 import { type Keep, LostLog } from './lost-log.ts'
 import { OpenTransaction } from './open-transaction.ts'
+import type { OtherConnections } from './other-connections.ts'
 import { BatchedWrite, type IndexCare, isWrite, LoneWrite, type Turn, type Write } from './queue-entries.ts'
 import { isBusy, toStoreError } from './sqlite-errors.ts'
 import { assertOutside, enterScope, reservedTurn, withReserved } from './transaction-scope.ts'
 import { patiently, retryDelay } from './waiting.ts'
 import { WriteGroup } from './write-group.ts'
-
-/** Runs work while no other connection of this process has the file open. */
-export type Alone = (work: () => Promise<void>) => Promise<void>
 
 /**
  * The store's one line of writes on its one connection. Writes that arrive in the same tick share a
@@ -37,7 +35,7 @@ export class WriteQueue implements Executor {
   readonly #busyTimeout: number
   readonly #events: EventHandler
   readonly #indexes: IndexCare
-  readonly #alone: Alone
+  readonly #others: OtherConnections | null
   readonly #upkeep: IndexUpkeep
   readonly #group: WriteGroup
   readonly #waiting: (Write | Turn)[] = []
@@ -59,13 +57,13 @@ export class WriteQueue implements Executor {
     guard: FileGuard | null,
     busyTimeout: number,
     events: EventHandler,
-    { indexes, keep, alone }: { indexes: IndexCare; keep: Keep; alone: Alone },
+    { indexes, keep, others }: { indexes: IndexCare; keep: Keep; others: OtherConnections | null },
   ) {
     this.#connection = connection
     this.#guard = guard
     this.#lostLog = guard && new LostLog(connection, guard, keep, events)
     this.#indexes = indexes
-    this.#alone = alone
+    this.#others = others
     this.#upkeep = new IndexUpkeep(connection, indexes)
     this.#group = new WriteGroup(connection, this.#upkeep)
     this.#busyTimeout = busyTimeout
@@ -236,6 +234,7 @@ export class WriteQueue implements Executor {
       ]
     })
     if (!this.#isSameFile(true)) {
+      this.#others?.closeNow()
       this.#lostLog?.reopen()
       connection.begin()
       const again = this.#lostLog?.storeAgain()
@@ -353,7 +352,8 @@ export class WriteQueue implements Executor {
     if (!lost) return
     this.#reopening = true
     try {
-      await this.#alone(() => patiently(() => lost.reopen(), this.#busyTimeout))
+      const reopen = () => patiently(() => lost.reopen(), this.#busyTimeout)
+      await (this.#others?.whileClosed(reopen) ?? reopen())
     } finally {
       this.#reopening = false
       for (const resume of this.#waitingReads.splice(0)) resume()
