@@ -100,7 +100,7 @@ async function openFile(path: string, shared: SharedOptions, options: OpenOption
     const queue = new WriteQueue(opened.connection, guard, busyTimeout, events.raise, {
       indexes,
       keep: (connection, ids) => keepMessages(connection, ids, indexes),
-      alone: (work) => (reader ? reader.whileStopped(work) : work()),
+      others: reader,
     })
     return { queue, reader, events, info, context, options: shared }
   } catch (error) {

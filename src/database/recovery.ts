@@ -3,6 +3,7 @@ import type { EventHandler } from '../events.ts'
 import type { Connection } from './connection.ts'
 import type { FileGuard } from './file-guard.ts'
 import { FILE_CHECK_MS } from './limits.ts'
+import type { OtherConnections } from './other-connections.ts'
 import { patiently } from './waiting.ts'
 
 /** Reads messages from a connection that still sees them; what it returns stores again those another one lacks. */
@@ -10,9 +11,6 @@ export type Keep = (
   connection: Connection,
   ids: readonly number[],
 ) => (reopened: Connection) => { from: number; to: number }[]
-
-/** Runs work while no other thread of this process has a connection to the file. */
-export type Alone = (work: () => Promise<void>) => Promise<void>
 
 /**
  * Opens a file again whose write-ahead log was deleted or replaced, and stores again the messages that were
@@ -79,11 +77,12 @@ export class Recovery {
   }
 
   /** Waits for other processes without blocking. Where it fails, it goes on from there when it is called again. */
-  async run(alone: Alone): Promise<void> {
+  async run(others: OtherConnections | null): Promise<void> {
     this.isReopening = true
     try {
       await Promise.allSettled(this.#beside)
-      await alone(() => patiently(() => this.#reopen(), this.#busyTimeout))
+      const reopen = () => patiently(() => this.#reopen(), this.#busyTimeout)
+      await (others ? others.whileClosed(reopen) : reopen())
     } finally {
       this.isReopening = false
     }
@@ -92,7 +91,8 @@ export class Recovery {
   }
 
   /** The same in this tick: the process ends. */
-  runNow(): void {
+  runNow(others: OtherConnections | null): void {
+    others?.closeNow()
     this.#reopen()
     this.#connection.begin()
     this.#storeAgain()

@@ -15,9 +15,10 @@ import type { FileGuard } from './file-guard.ts'
 import { IndexUpkeep } from './index-upkeep.ts'
 import { TICK_BUDGET_MS } from './limits.ts'
 import { OpenTransaction } from './open-transaction.ts'
+import type { OtherConnections } from './other-connections.ts'
 import { BatchedWrite, type IndexCare, isWrite, LoneWrite, type Turn, type Write } from './queue-entries.ts'
 import { Reads } from './reads.ts'
-import { type Alone, type Keep, Recovery } from './recovery.ts'
+import { type Keep, Recovery } from './recovery.ts'
 import { isBusy, toStoreError } from './sqlite-errors.ts'
 import { assertOutside, enterScope, reservedTurn, withReserved } from './transaction-scope.ts'
 import { retryDelay } from './waiting.ts'
@@ -35,7 +36,7 @@ export class WriteQueue implements Executor {
   readonly busyTimeout: number
   readonly #events: EventHandler
   readonly #indexes: IndexCare
-  readonly #alone: Alone
+  readonly #others: OtherConnections | null
   readonly #upkeep: IndexUpkeep
   readonly #group: WriteGroup
   readonly #waiting: (Write | Turn)[] = []
@@ -55,14 +56,14 @@ export class WriteQueue implements Executor {
     guard: FileGuard | null,
     busyTimeout: number,
     events: EventHandler,
-    { indexes, keep, alone }: { indexes: IndexCare; keep: Keep; alone: Alone },
+    { indexes, keep, others }: { indexes: IndexCare; keep: Keep; others: OtherConnections | null },
   ) {
     this.#connection = connection
     this.commits = new Commits(connection)
     const wake = () => this.write(() => {})
     this.#recovery = guard && new Recovery(connection, guard, keep, busyTimeout, events, wake)
     this.#indexes = indexes
-    this.#alone = alone
+    this.#others = others
     this.#upkeep = new IndexUpkeep(connection, indexes)
     this.#group = new WriteGroup(connection, this.#upkeep)
     this.busyTimeout = busyTimeout
@@ -242,7 +243,7 @@ export class WriteQueue implements Executor {
         ),
       ]
     })
-    if (this.#recovery?.isDue(true)) this.#recovery.runNow()
+    if (this.#recovery?.isDue(true)) this.#recovery.runNow(this.#others)
     while (left.length > 0) {
       connection.begin()
       if (this.#group.run(left, Number.POSITIVE_INFINITY).length > 0) connection.commit()
@@ -337,7 +338,7 @@ export class WriteQueue implements Executor {
 
   async #recover(recovery: Recovery): Promise<void> {
     try {
-      await recovery.run(this.#alone)
+      await recovery.run(this.#others)
       this.commits.add()
     } finally {
       this.#reads.resume()

@@ -16,6 +16,8 @@ export interface ReaderData {
   /** What the file has, and what a file of schema 6 has. */
   shape: Shape
   complete: Shape
+  /** 1 once its connection is closed. */
+  closed: Int32Array<SharedArrayBuffer>
   /** The module that `better-sqlite3` is looked up from. */
   from: string
 }
@@ -57,6 +59,7 @@ export function find<Kind extends keyof Rows>(
 export type ToThread<Kind extends keyof Rows = keyof Rows> =
   | { type: 'find'; id: number; search: Search<Kind>; indexes: Indexes }
   | { type: 'next' | 'stop'; id: number }
+  | { type: 'close' }
 
 export type FromThread =
   | { type: 'ready' }

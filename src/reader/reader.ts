@@ -1,3 +1,4 @@
+import type { OtherConnections } from '../database/other-connections.ts'
 import { toStoreError } from '../database/sqlite-errors.ts'
 import { StateStoreClosedError } from '../errors.ts'
 import type { EventHandler } from '../events.ts'
@@ -6,19 +7,21 @@ import type { ReaderData, Rows, Search } from './protocol.ts'
 import { startWorker } from './start.ts'
 import { Thread, ThreadEndedError } from './thread.ts'
 
+export type FileData = Omit<ReaderData, 'closed' | 'from'>
+
 /**
  * Searches an open file in a thread of its own, on a connection that only reads: the event loop goes on meanwhile. The
  * thread is started by the first search.
  */
-export class Reader {
-  readonly #data: Omit<ReaderData, 'from'>
+export class Reader implements OtherConnections {
+  readonly #data: FileData
   readonly #events: EventHandler
   #thread: Thread | undefined
   #isAvailable = true
   #paused: Promise<void> | undefined
   #closed = false
 
-  constructor(data: Omit<ReaderData, 'from'>, events: EventHandler) {
+  constructor(data: FileData, events: EventHandler) {
     this.#data = data
     this.#events = events
   }
@@ -49,19 +52,23 @@ export class Reader {
     }
   }
 
-  /** Runs `work` while no connection of another thread is open; searches wait, and begin again. */
-  async whileStopped<T>(work: () => Promise<T>): Promise<T> {
+  /** Searches wait meanwhile, and begin again. */
+  async whileClosed(work: () => Promise<void>): Promise<void> {
     let goOn = () => {}
     this.#paused = new Promise((resolve) => {
       goOn = resolve
     })
     try {
       await this.#stop()
-      return await work()
+      await work()
     } finally {
       this.#paused = undefined
       goOn()
     }
+  }
+
+  closeNow(): void {
+    this.#thread?.closeNow()
   }
 
   /** Searches under way reject with {@link StateStoreClosedError}. */
@@ -79,7 +86,11 @@ export class Reader {
   #running(): Thread | undefined {
     if (!this.#isAvailable) return undefined
     try {
-      this.#thread ??= new Thread(startWorker(this.#data), this.#events, this.#crashed)
+      this.#thread ??= new Thread(
+        (closed) => startWorker({ ...this.#data, closed }),
+        this.#events,
+        this.#crashed,
+      )
     } catch (error) {
       // This process may not start threads.
       this.#report(error, false)

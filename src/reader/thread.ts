@@ -2,10 +2,13 @@ import type { Worker } from 'node:worker_threads'
 import type { EventHandler } from '../events.ts'
 import type { Indexes } from '../search/candidates.ts'
 import { toError } from './failure.ts'
-import type { FromThread, Rows, Search, ToThread } from './protocol.ts'
+import type { FromThread, ReaderData, Rows, Search, ToThread } from './protocol.ts'
 
 /** What a search rejects with whose thread ended before it: `cause` is why, or undefined where it was stopped. */
 export class ThreadEndedError extends Error {}
+
+/** How long the end of the process waits for the statement of a search, in milliseconds. */
+const CLOSING_MS = 5_000
 
 interface Call {
   rows: unknown[]
@@ -19,12 +22,18 @@ export class Thread {
   readonly #calls = new Map<number, Call>()
   readonly #events: EventHandler
   readonly #onCrash: (error: Error) => void
+  readonly #closed = new Int32Array(new SharedArrayBuffer(4))
   #lastId = 0
   #ended: ThreadEndedError | undefined
   /** Whether it has opened the file. */
   isReady = false
 
-  constructor(worker: Worker, events: EventHandler, onCrash: (error: Error) => void) {
+  constructor(
+    start: (closed: ReaderData['closed']) => Worker,
+    events: EventHandler,
+    onCrash: (error: Error) => void,
+  ) {
+    const worker = start(this.#closed)
     this.#worker = worker
     this.#events = events
     this.#onCrash = onCrash
@@ -65,6 +74,17 @@ export class Thread {
   async stop(): Promise<void> {
     this.#end(new ThreadEndedError())
     await this.#worker.terminate()
+  }
+
+  /**
+   * Closes its connection while this thread waits, for the process is about to end.
+   *
+   * @throws Error after 5 seconds.
+   */
+  closeNow(): void {
+    this.#post({ type: 'close' })
+    if (Atomics.wait(this.#closed, 0, 0, CLOSING_MS) === 'timed-out')
+      throw new Error(`A search held the file open for ${CLOSING_MS / 1000} s.`)
   }
 
   readonly #hear = (message: FromThread): void => {

@@ -17,7 +17,7 @@ interface Running {
   abort: AbortController
 }
 
-const { path, identity, busyTimeout, shape, complete }: ReaderData = workerData
+const { path, identity, busyTimeout, shape, complete, closed }: ReaderData = workerData
 const running = new Map<number, Running>()
 
 const post = (message: FromThread) => parentPort?.postMessage(message)
@@ -47,6 +47,12 @@ async function listen(): Promise<void> {
     },
   }
   parentPort?.on('message', (message: ToThread) => {
+    if (message.type === 'close') {
+      connection.close()
+      Atomics.store(closed, 0, 1)
+      Atomics.notify(closed, 0)
+      return
+    }
     const { id } = message
     if (message.type === 'find') {
       const { search, indexes } = message

@@ -105,7 +105,7 @@ async function openWithoutWal(busyTimeout = 20_000) {
   const events = () => {}
   const indexes = new IndexHealth(connection, readShape(connection), true, true, events)
   const context = { events, additions: true, newer: false, indexes }
-  const care = { indexes, keep: () => () => [], alone: (work: () => Promise<void>) => work() }
+  const care = { indexes, keep: () => () => [], others: null }
   const queue = new WriteQueue(connection, null, busyTimeout, events, care)
   const store = new Store(new StoreHandle(queue, () => queue.close()), info, context, null)
   onTestFinished(() => store.close())

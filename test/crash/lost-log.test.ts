@@ -180,4 +180,14 @@ describe('a write-ahead log that was', () => {
     expect(child.stderr).toBe('')
     expect(await contentsElsewhere()).toEqual([...BEFORE, 'acknowledged', 'queued'])
   })
+
+  it('replaced by another process before the process exits, which has searched, takes nothing with it', async () => {
+    await store.close()
+    const child = await start('loses-searched-log.mjs', path)
+    child.send('go')
+    expect(await child.hear('found')).toBe('5')
+    expect(await child.ended).toEqual({ code: 0, signal: null })
+    expect(child.stderr).toBe('')
+    expect((await contentsElsewhere()).sort()).toEqual([...BEFORE, 'acknowledged', 'other', 'queued'].sort())
+  })
 })
