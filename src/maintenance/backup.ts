@@ -48,10 +48,10 @@ export async function backUp(
   options: BackupOptions,
   events: EventHandler,
 ): Promise<BackupResult> {
-  return store.besideConnection(() => copyFile(store, path, options, events))
+  return store.besideConnection(() => makeCopy(store, path, options, events))
 }
 
-async function copyFile(
+async function makeCopy(
   store: StoreHandle,
   path: string,
   { onProgress, signal }: BackupOptions,

@@ -77,6 +77,7 @@ test('is refused inside a transaction and on a store that only reads', async () 
   await store.transaction(async () => {
     await expect(store.maintenance.optimize()).rejects.toBeInstanceOf(TransactionMisuseError)
   })
+  await store.close()
   const reader = await openForTest({ path: store.info.path, readonly: true })
   await expect(reader.maintenance.optimize()).rejects.toBeInstanceOf(ReadonlyStoreError)
 })

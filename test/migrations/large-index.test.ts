@@ -170,7 +170,7 @@ test.each([
     await meanwhile(opener.ask(path, 'opened'), () => {
       if (place() === undefined) return
       searches.push(found(store, 'walrus').catch(String))
-      if (searches.length % 10 === 1)
+      if (searches.length % 2 === 1)
         appends.push(store.messages.append('many', { role: 'user', content: 'meanwhile' }))
     })
 
