@@ -21,7 +21,8 @@ export interface Pruned {
 }
 
 const [group, rounds, ours, rawPath] = process.argv.slice(2) as [string, string, string, string]
-const store = await openStateStore({ path: ours })
+// Searched in this thread, as the other side is: what another one adds to a call is in docs/search.md.
+const store = await openStateStore({ path: ours, worker: false })
 if (group === 'prune') console.log(JSON.stringify({ ...(await prune()), raw_seconds: rawPrune(rawPath) }))
 else if (group === 'sizes') {
   const smaller = await openStateStore({ path: rawPath })
