@@ -50,6 +50,8 @@ export class Commits {
   }
 
   wakeAll(): void {
+    // At every commit: emptying an empty set is not free.
+    if (this.#waiting.size === 0) return
     for (const wake of this.#waiting) wake()
     this.#waiting.clear()
     this.#stopUnused()
