@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
 import { identityOf, walSize } from '../database/file-identity.ts'
 import { select } from '../database/shape.ts'
-import { findOrphans } from './additions.ts'
+import { findOrphans, NO_ORPHANS } from './additions.ts'
 import type { MaintenanceContext } from './context.ts'
 import { type DriftedSession, tally } from './counters.ts'
 import { cyclesOf } from './cycles.ts'
@@ -36,6 +36,7 @@ export interface RowReport {
     messages: { total: number; sessions: string[] }
     /** Rows of the additions whose message or session does not exist. */
     structuredContent: number
+    clientIds: number
     activity: number
   }
   /** Sessions that descend from themselves: the ids of each circle. */
@@ -92,7 +93,7 @@ export async function checkStore(
 async function checkRows(context: MaintenanceContext, signal: AbortSignal | undefined): Promise<RowReport> {
   const { executor, additions, newer } = context
   const { drifted, missing, parents } = await tally(executor, signal)
-  const orphaned = additions ? await findOrphans(executor, signal) : { structuredContent: [], activity: [] }
+  const orphaned = additions ? await findOrphans(executor, signal) : NO_ORPHANS
   const cycles = cyclesOf(parents)
   return {
     foreignKeys: await executor.read(checkForeignKeys),
@@ -102,6 +103,7 @@ async function checkRows(context: MaintenanceContext, signal: AbortSignal | unde
         sessions: [...missing.keys()].slice(0, FIRST),
       },
       structuredContent: orphaned.structuredContent.length,
+      clientIds: orphaned.clientIds.length,
       activity: orphaned.activity.length,
     },
     lineageCycles: { total: cycles.length, first: cycles.slice(0, FIRST) },
@@ -114,6 +116,7 @@ function isClean({ foreignKeys, orphans, lineageCycles, counters }: RowReport): 
     foreignKeys.total,
     orphans.messages.total,
     orphans.structuredContent,
+    orphans.clientIds,
     orphans.activity,
     lineageCycles.total,
     counters?.total ?? 0,

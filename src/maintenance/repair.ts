@@ -1,6 +1,13 @@
+import type { FixedQuery } from '../database/fixed-query.ts'
 import { DamagedFileError } from '../errors.ts'
 import { recountSession } from '../sessions/recount.ts'
-import { deleteOrphanedActivity, deleteOrphanedContent, findOrphans } from './additions.ts'
+import {
+  deleteOrphanedActivity,
+  deleteOrphanedClientId,
+  deleteOrphanedContent,
+  findOrphans,
+  NO_ORPHANS,
+} from './additions.ts'
 import { backUp } from './backup.ts'
 import type { MaintenanceContext } from './context.ts'
 import { tally } from './counters.ts'
@@ -24,7 +31,7 @@ export interface RepairResult {
   /** How many sessions had counters that were not what their rows say. */
   recounted: number
   /** Rows of the additions that were deleted, because their message or session does not exist. */
-  deleted: { structuredContent: number; activity: number }
+  deleted: { structuredContent: number; clientIds: number; activity: number }
   /** Messages whose session does not exist. They are kept. */
   orphanedMessages: number
 }
@@ -75,16 +82,16 @@ async function deleteOrphans(
   { executor, additions }: MaintenanceContext,
   signal: AbortSignal | undefined,
 ): Promise<RepairResult['deleted']> {
-  if (!additions) return { structuredContent: 0, activity: 0 }
-  const orphans = await findOrphans(executor, signal)
-  const deleted = { structuredContent: 0, activity: 0 }
-  for (const id of orphans.structuredContent)
-    deleted.structuredContent += await executor.write(
-      (connection) => connection.run(deleteOrphanedContent, { id }).changes,
-    )
-  for (const id of orphans.activity)
-    deleted.activity += await executor.write(
-      (connection) => connection.run(deleteOrphanedActivity, { id }).changes,
-    )
-  return deleted
+  const orphans = additions ? await findOrphans(executor, signal) : NO_ORPHANS
+  const deleteAll = async <Id>(ids: readonly Id[], query: FixedQuery<{ id: Id }, unknown>) => {
+    let deleted = 0
+    for (const id of ids)
+      deleted += await executor.write((connection) => connection.run(query, { id }).changes)
+    return deleted
+  }
+  return {
+    structuredContent: await deleteAll(orphans.structuredContent, deleteOrphanedContent),
+    clientIds: await deleteAll(orphans.clientIds, deleteOrphanedClientId),
+    activity: await deleteAll(orphans.activity, deleteOrphanedActivity),
+  }
 }

@@ -9,7 +9,7 @@ import { kinds, newPath, openForTest } from '../support/stores.ts'
 
 const CLEAN = {
   foreignKeys: { total: 0, first: [] },
-  orphans: { messages: { total: 0, sessions: [] }, structuredContent: 0, activity: 0 },
+  orphans: { messages: { total: 0, sessions: [] }, structuredContent: 0, clientIds: 0, activity: 0 },
   lineageCycles: { total: 0, first: [] },
   counters: { total: 0, first: [] },
 }
@@ -143,11 +143,12 @@ describe('in a file', () => {
     change(
       path,
       `insert into hs_structured_content (message_id, content) values (900, '[]'), (901, '[]');
+       insert into hs_client_ids (message_id, session_id, client_id) values (9001, 'gone', 'c');
        insert into hs_session_activity (session_id, source, is_root, last_active) values ('gone', 'cli', 1, 1)`,
     )
     expect(await rowsOf()).toEqual({
       ok: false,
-      rows: { ...CLEAN, orphans: { ...CLEAN.orphans, structuredContent: 2, activity: 1 } },
+      rows: { ...CLEAN, orphans: { ...CLEAN.orphans, structuredContent: 2, clientIds: 1, activity: 1 } },
     })
   })
 

@@ -22,6 +22,7 @@ test('recounts, deletes orphans of the additions, keeps messages, and has a back
     `pragma foreign_keys = off;
      update sessions set message_count = 7 where id = 'a';
      insert into hs_structured_content (message_id, content) values (999, '[]');
+     insert into hs_client_ids (message_id, session_id, client_id) values (9001, 'gone', 'c');
      insert into hs_session_activity (session_id, source, last_active, is_root) values ('gone', 'cli', 1, 1);
      insert into messages (session_id, role, content, timestamp) values ('lost', 'user', 'otter', 1)`,
   )
@@ -29,13 +30,16 @@ test('recounts, deletes orphans of the additions, keeps messages, and has a back
   const result = await store.maintenance.repair({ onProgress: ({ part }) => parts.push(part) })
   expect(parts).toEqual(['integrity', 'backup', 'indexes', 'counters', 'additions'])
   expect(result).toMatchObject({ recounted: 1, orphanedMessages: 1 })
-  expect(result.deleted.structuredContent).toBe(1)
+  expect(result.deleted).toEqual({ structuredContent: 1, clientIds: 1, activity: 1 })
   expect(query(path, "select message_count from sessions where id = 'a'")).toEqual([1])
   expect(query(path, "select 1 from hs_session_activity where session_id = 'gone'")).toEqual([])
   expect(query(path, "select content from messages where session_id = 'lost'")).toEqual(['otter'])
   expect(query(result.backup ?? '', "select message_count from sessions where id = 'a'")).toEqual([7])
   const { rows } = await store.maintenance.check()
-  expect(rows).toMatchObject({ counters: { total: 0 }, orphans: { structuredContent: 0, activity: 0 } })
+  expect(rows).toMatchObject({
+    counters: { total: 0 },
+    orphans: { structuredContent: 0, clientIds: 0, activity: 0 },
+  })
   expectIndexesSound(path)
 })
 
@@ -45,7 +49,7 @@ test('makes no backup where none is asked for, or in memory', async () => {
   expect(await store.maintenance.repair({ backup: false })).toEqual({
     backup: null,
     recounted: 0,
-    deleted: { structuredContent: 0, activity: 0 },
+    deleted: { structuredContent: 0, clientIds: 0, activity: 0 },
     orphanedMessages: 0,
   })
   expect((await (await filled(':memory:')).maintenance.repair()).backup).toBeNull()
