@@ -23,6 +23,8 @@ export type StateStoreErrorCode =
   | 'FILE_REPLACED'
   | 'OPTION_CONFLICT'
   | 'TARGET_EXISTS'
+  | 'EXPORT_INTERRUPTED'
+  | 'BAD_BUNDLE'
   | 'TEXT_REMAINS'
   | 'DATABASE'
 
@@ -322,4 +324,20 @@ export class DatabaseError extends StateStoreError {
   ) {
     super(message, options)
   }
+}
+
+/** An export whose file had to be opened again, because its write-ahead log was deleted or replaced. */
+export class ExportInterruptedError extends StateStoreError {
+  readonly code = 'EXPORT_INTERRUPTED'
+
+  constructor() {
+    super(
+      'The write-ahead log of the file was deleted or replaced while it was exported: export it again, this one is not whole.',
+    )
+  }
+}
+
+/** A file to import that is not what it should be, or not whole. Nothing was written. */
+export class BadBundleError extends StateStoreError {
+  readonly code = 'BAD_BUNDLE'
 }

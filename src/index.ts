@@ -65,5 +65,19 @@ export type { SessionRepository } from './sessions/sessions.ts'
 export { MAX_TITLE_LENGTH, sanitizeTitle } from './sessions/title-text.ts'
 export type { TitleRepository } from './sessions/titles.ts'
 export type { StateStore, StateTransaction, StoreInfo } from './store.ts'
+export type { NotCarried } from './transfer/checked-session.ts'
+export type { ExportProgress, Selected } from './transfer/export.ts'
+export { fromHermes, type HermesMessage, type HermesSession, toHermes } from './transfer/hermes.ts'
+export type { ImportOptions, ImportProgress, ImportReport, SessionReport } from './transfer/import.ts'
+export {
+  BUNDLE_VERSION,
+  type BundleRecord,
+  type EndRecord,
+  type HeaderRecord,
+  type MessageRecord,
+  type MessagesRecord,
+  type SessionRecord,
+} from './transfer/records.ts'
+export type { ExportFileResult, ExportOptions, TransferRepository } from './transfer/transfer.ts'
 export type { DayUsage, ModelUsage, SourceUsage, UsageTotals } from './usage/reports.ts'
 export type { SetUsageOptions, Usage, UsageRepository } from './usage/usage.ts'

@@ -59,6 +59,7 @@ export async function openStateStore(options: OpenOptions = {}): Promise<StateSt
     opened ? info : { ...info, migrations: [], mended: [] },
     context,
     worker ? reader : null,
+    (other, readonly) => openStateStore({ path: other, readonly, worker: false, onEvent: events.raise }),
   )
 }
 

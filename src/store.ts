@@ -15,6 +15,8 @@ import { SearchRepository } from './search/search.ts'
 import { LineageRepository } from './sessions/lineage.ts'
 import { SessionRepository } from './sessions/sessions.ts'
 import { TitleRepository } from './sessions/titles.ts'
+import type { OpenOther } from './transfer/import-file.ts'
+import { TransferRepository } from './transfer/transfer.ts'
 import { UsageRepository } from './usage/usage.ts'
 
 /** How a file was found and opened. */
@@ -61,6 +63,7 @@ export class StateStore {
   readonly usage: UsageRepository
   readonly search: SearchRepository
   readonly maintenance: MaintenanceRepository
+  readonly transfer: TransferRepository
   /**
    * Kysely on the same file, for any other query. Its statements take their place in the store's own line;
    * `stream()` reads all rows before it yields the first.
@@ -76,6 +79,7 @@ export class StateStore {
     info: StoreInfo,
     context: Omit<RepositoryContext, 'executor'>,
     reader: Reader | null,
+    openOther: OpenOther,
   ) {
     this.info = info
     this.#handle = handle
@@ -91,6 +95,7 @@ export class StateStore {
     // A transaction's own writes are not to be seen from another thread.
     this.search = new SearchRepository(own, reader)
     this.maintenance = new MaintenanceRepository(own)
+    this.transfer = new TransferRepository(own, openOther)
   }
 
   /**

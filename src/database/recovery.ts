@@ -28,7 +28,7 @@ export class Recovery {
   #acknowledged = 0
   #missing: ReturnType<Keep>[] = []
   /** What has another connection to the file: the connections of a process share what they know of its log. */
-  readonly #beside = new Set<Promise<unknown>>()
+  readonly #beside = new Map<Promise<unknown>, (() => void) | undefined>()
   /** Whether it was begun and has not succeeded yet. */
   #begun = false
   /** Whether the connection must not be used meanwhile. */
@@ -80,7 +80,8 @@ export class Recovery {
   async run(others: OtherConnections | null): Promise<void> {
     this.isReopening = true
     try {
-      await Promise.allSettled(this.#beside)
+      this.#interrupt()
+      await Promise.allSettled(this.#beside.keys())
       const reopen = () => patiently(() => this.#reopen(), this.#busyTimeout)
       await (others ? others.whileClosed(reopen) : reopen())
     } finally {
@@ -93,16 +94,21 @@ export class Recovery {
   /** The same in this tick: the process ends. */
   runNow(others: OtherConnections | null): void {
     others?.closeNow()
+    this.#interrupt()
     this.#reopen()
     this.#connection.begin()
     this.#storeAgain()
   }
 
-  /** Has the connection not be opened again before `work` is settled. */
-  waitFor(work: Promise<unknown>): void {
-    this.#beside.add(work)
+  /** Has the connection not be opened again before `work` is settled, which `interrupt` may hasten. */
+  waitFor(work: Promise<unknown>, interrupt?: () => void): void {
+    this.#beside.set(work, interrupt)
     const forget = () => this.#beside.delete(work)
     work.then(forget, forget)
+  }
+
+  #interrupt(): void {
+    for (const interrupt of this.#beside.values()) interrupt?.()
   }
 
   stopLooking(): void {

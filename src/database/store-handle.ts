@@ -41,8 +41,8 @@ export class StoreHandle implements Executor {
   }
 
   /** See {@link WriteQueue.besideConnection}. */
-  besideConnection<T>(work: () => Promise<T>): Promise<T> {
-    return this.#refused() ?? this.#queue.besideConnection(work)
+  besideConnection<T>(work: () => Promise<T>, interrupt?: () => void): Promise<T> {
+    return this.#refused() ?? this.#queue.besideConnection(work, interrupt)
   }
 
   /** How long a call waits for a lock, in milliseconds. */

@@ -92,10 +92,13 @@ export class WriteQueue implements Executor {
     return this.read(body)
   }
 
-  /** Runs work that has another connection to the file: until it is done, this one is not opened again. */
-  async besideConnection<T>(work: () => Promise<T>): Promise<T> {
+  /**
+   * Runs work that has another connection to the file: until it is done, this one is not opened again. `interrupt` has
+   * it close that connection at once, where it could take for ever.
+   */
+  async besideConnection<T>(work: () => Promise<T>, interrupt?: () => void): Promise<T> {
     const done = work()
-    this.#recovery?.waitFor(done)
+    this.#recovery?.waitFor(done, interrupt)
     return done
   }
 

@@ -1,6 +1,7 @@
 import { checkId } from '../arguments.ts'
 import { assertOwnSchema } from '../database/repository.ts'
-import { type BackupOptions, type BackupResult, backUp, checkTarget } from './backup.ts'
+import { checkTarget } from '../new-file.ts'
+import { type BackupOptions, type BackupResult, backUp } from './backup.ts'
 import { type CheckOptions, type CheckReport, checkStore } from './check.ts'
 import { type CheckpointResult, emptyLog } from './checkpoint.ts'
 import type { MaintenanceContext } from './context.ts'

@@ -4,6 +4,7 @@ import { toolCalls } from '../database/filters.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import type { MessageRow, SessionRow, StructuredContentTable } from '../database/schema.ts'
 import type { IndexHealth } from '../search/index-health.ts'
+import { insertSession } from '../sessions/create.ts'
 import { addToCounters, insert } from './append.ts'
 
 /** A message that was stored again, and the id it had. */
@@ -102,11 +103,10 @@ function restoreSession(connection: Connection, id: string, sessions: ReadonlyMa
   if (!session || connection.execute(sessionById(id)).rows.length > 0) return
   const { parent_session_id: parent, title } = session
   if (parent !== null) restoreSession(connection, parent, sessions)
-  const values = {
+  insertSession(connection, {
     ...session,
     title: title !== null && connection.execute(sessionByTitle(title)).rows.length > 0 ? null : title,
     message_count: 0,
     tool_call_count: 0,
-  }
-  connection.execute(build.insertInto('sessions').values(values).compile())
+  })
 }

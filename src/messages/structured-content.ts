@@ -44,14 +44,28 @@ export function fromStoredContent(
   content: string | null,
   structured: string | null,
 ): MessageContent | null | undefined {
-  const json = structured ?? (content?.startsWith(MARKER) ? content.slice(MARKER.length) : undefined)
-  if (json === undefined) return content
+  const json = storedJson(content, structured)
+  if (json === null) return content
   try {
     const value: JsonValue = JSON.parse(json)
     return typeof value === 'string' || isStructured(value) ? value : undefined
   } catch {
     return undefined
   }
+}
+
+/** The JSON text of content that is not stored as plain text; null where it is. */
+export function storedJson(content: string | null, structured: string | null): string | null {
+  return structured ?? (content?.startsWith(MARKER) ? content.slice(MARKER.length) : null)
+}
+
+/** What goes into the file for content whose JSON text must stay as it is. */
+export function fromJsonText(json: string, path: string, additions: boolean): StoredContent {
+  const value = fromStoredContent(null, json)
+  if (value === undefined || value === null)
+    throw new TypeError(`${path} must be the JSON text of a string, an array of parts or an object.`)
+  if (!additions || typeof value === 'string') return { content: MARKER + json, structured: null }
+  return { content: toStoredText(visibleText(value)), structured: json }
 }
 
 /**

@@ -106,6 +106,42 @@ const upsert = (columns: { system_prompt?: RawBuilder<string | null> }) =>
 const fill = upsert({})
 const fillWithPrompt = upsert({ system_prompt: kept('system_prompt') })
 
+const insertWhole = fixedQuery((param: Param<SessionRow>) =>
+  build.insertInto('sessions').values({
+    id: param('id'),
+    source: param('source'),
+    user_id: param('user_id'),
+    model: param('model'),
+    model_config: param('model_config'),
+    system_prompt: param('system_prompt'),
+    parent_session_id: param('parent_session_id'),
+    started_at: param('started_at'),
+    ended_at: param('ended_at'),
+    end_reason: param('end_reason'),
+    title: param('title'),
+    message_count: param('message_count'),
+    tool_call_count: param('tool_call_count'),
+    input_tokens: param('input_tokens'),
+    output_tokens: param('output_tokens'),
+    cache_read_tokens: param('cache_read_tokens'),
+    cache_write_tokens: param('cache_write_tokens'),
+    reasoning_tokens: param('reasoning_tokens'),
+    billing_provider: param('billing_provider'),
+    billing_base_url: param('billing_base_url'),
+    billing_mode: param('billing_mode'),
+    estimated_cost_usd: param('estimated_cost_usd'),
+    actual_cost_usd: param('actual_cost_usd'),
+    cost_status: param('cost_status'),
+    cost_source: param('cost_source'),
+    pricing_version: param('pricing_version'),
+  } satisfies { [Column in keyof SessionRow]: unknown }),
+)
+
+/** Inserts a session as it was in another file. Its id is free, its title too, and its parent is there. */
+export function insertSession(connection: Connection, row: SessionRow): void {
+  connection.run(insertWhole, row)
+}
+
 /**
  * Inserts a session, or fills what an existing row of that id lacks.
  *

@@ -73,7 +73,7 @@ export class TitleRepository {
     return this.#context.executor.write((connection) => {
       const session = connection.get(titleOf, { id })
       if (!session || session.title !== null) return null
-      const free = connection.get(byTitle, { title: clean }) ? nextTitle(connection, clean) : clean
+      const free = freeTitle(connection, clean)
       connection.run(updateTitle, { id, title: free })
       return free
     })
@@ -142,6 +142,11 @@ export function nextTitle(connection: Connection, title: string): string {
   // Only where a base was shortened can another family hold the same title.
   while (connection.get(byTitle, { title: withNumber(base, number) })) number++
   return withNumber(base, number)
+}
+
+/** A title if nobody has it, else the next of its family. */
+export function freeTitle(connection: Connection, title: string): string {
+  return connection.get(byTitle, { title }) ? nextTitle(connection, title) : title
 }
 
 /** The sessions `base #N` by number, then by start. */

@@ -107,7 +107,9 @@ async function openWithoutWal(busyTimeout = 20_000) {
   const context = { events, additions: true, newer: false, indexes }
   const care = { indexes, keep: () => () => [], others: null }
   const queue = new WriteQueue(connection, null, busyTimeout, events, care)
-  const store = new Store(new StoreHandle(queue, () => queue.close()), info, context, null)
+  const store = new Store(new StoreHandle(queue, () => queue.close()), info, context, null, () =>
+    openStateStore({ path: ':memory:' }),
+  )
   onTestFinished(() => store.close())
   const other = await startSql(path)
   return { path, db, store, other, inserts }

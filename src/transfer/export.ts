@@ -1,0 +1,236 @@
+import { createHash } from 'node:crypto'
+import { now } from '../arguments.ts'
+import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
+import type { StoreHandle } from '../database/store-handle.ts'
+import { SessionNotFoundError } from '../errors.ts'
+import type { EventHandler } from '../events.ts'
+import { Pace } from './pace.ts'
+import {
+  BUNDLE_VERSION,
+  type BundleRecord,
+  type HeaderRecord,
+  type MessageRecord,
+  type MessagesRecord,
+  type SessionRecord,
+} from './records.ts'
+import { readMessages, readSession, readSessions, type SessionHead } from './session-record.ts'
+import { type Snapshot, withSnapshot } from './snapshot.ts'
+
+/** Which sessions are exported. */
+export interface Selected {
+  /** Only sessions of this source. */
+  source?: string
+  /** Only these sessions. */
+  sessionIds?: readonly string[]
+}
+
+/** How far an export has come. */
+export interface ExportProgress {
+  sessions: number
+  messages: number
+  total_sessions: number
+  total_messages: number
+}
+
+/** Messages that one statement reads: with large ones, that takes long enough. */
+const PAGE = 50
+
+/** A record holds at most this many messages, and ends after so many characters of JSON, about. */
+const MESSAGES_A_RECORD = 1_000
+const CHARACTERS_A_RECORD = 4_000_000
+
+/** Rows that one statement counts. */
+const WINDOW = 20_000
+
+const bounds = fixedQuery((_: Param<object>) =>
+  build.selectFrom('all_messages').select((eb) => eb.fn.max<number | null>('id').as('last')),
+)
+
+const countWindow = fixedQuery((param: Param<{ after: number; to: number; source: string | null }>) =>
+  build
+    .selectFrom('all_messages as messages')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('messages.id', '>', param('after'))
+    .where('messages.id', '<=', param('to'))
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('all_sessions as sessions')
+          .select('sessions.id')
+          .whereRef('sessions.id', '=', 'messages.session_id')
+          .where((owner) =>
+            owner.or([owner(param('source'), 'is', null), owner('sessions.source', '=', param('source'))]),
+          ),
+      ),
+    ),
+)
+
+const countSessions = fixedQuery((param: Param<{ source: string | null }>) =>
+  build
+    .selectFrom('all_sessions')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where((eb) => eb.or([eb(param('source'), 'is', null), eb('source', '=', param('source'))])),
+)
+
+const countMessages = fixedQuery((param: Param<{ session_id: string }>) =>
+  build
+    .selectFrom('all_messages')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('session_id', '=', param('session_id')),
+)
+
+const schemaVersion = fixedQuery((_: Param<object>) => build.selectFrom('schema_version').select('version'))
+
+/** A record, and the line that it is in a bundle. */
+export interface Line {
+  record: BundleRecord
+  text: string
+}
+
+/** The lines of a bundle. */
+export function exportLines(
+  store: StoreHandle,
+  events: EventHandler,
+  selected: Selected,
+  signal: AbortSignal | undefined,
+  onProgress: ((progress: ExportProgress) => void) | undefined,
+): AsyncGenerator<Line> {
+  return withSnapshot(store, events, signal, async function* (snapshot) {
+    const hash = createHash('sha256')
+    const line = (record: BundleRecord): Line => {
+      const text = JSON.stringify(record)
+      hash.update(text).update('\n')
+      return { record, text }
+    }
+    const header = await headerOf(snapshot, selected, signal)
+    yield line(header)
+    const done = { sessions: 0, messages: 0 }
+    for await (const record of recordsOf(snapshot, selected, signal, events)) {
+      yield line(record)
+      if (record.type === 'session') done.sessions++
+      done.messages += record.messages.length
+      onProgress?.({ ...done, total_sessions: header.sessions, total_messages: header.messages })
+    }
+    const end: BundleRecord = { type: 'end', ...done, sha256: hash.digest('hex') }
+    yield { record: end, text: JSON.stringify(end) }
+  })
+}
+
+/** Sessions with all of their messages. */
+export function exportSessions(
+  store: StoreHandle,
+  events: EventHandler,
+  selected: Selected,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<SessionRecord> {
+  return withSnapshot(store, events, signal, async function* (snapshot) {
+    let session: SessionRecord | undefined
+    for await (const record of recordsOf(snapshot, selected, signal, events)) {
+      if (record.type === 'session') session = record
+      else session?.messages.push(...record.messages)
+      if (!session || record.more) continue
+      delete session.more
+      yield session
+    }
+  })
+}
+
+async function headerOf(
+  snapshot: Snapshot,
+  { source, sessionIds }: Selected,
+  signal: AbortSignal | undefined,
+): Promise<HeaderRecord> {
+  const pace = new Pace()
+  let sessions = 0
+  let messages = 0
+  if (sessionIds)
+    for (const session_id of new Set(sessionIds)) {
+      messages += snapshot.read((connection) => {
+        if (!readSession(connection, session_id, () => {})) throw new SessionNotFoundError(session_id)
+        return connection.get(countMessages, { session_id })?.count ?? 0
+      })
+      sessions++
+      await pace.rest(signal)
+    }
+  else {
+    const of = { source: source ?? null }
+    sessions = snapshot.read((connection) => connection.get(countSessions, of)?.count ?? 0)
+    const last = snapshot.read((connection) => connection.get(bounds, {})?.last ?? 0)
+    for (let after = 0; after < last; after += WINDOW) {
+      const window = { ...of, after, to: after + WINDOW }
+      messages += snapshot.read((connection) => connection.get(countWindow, window)?.count ?? 0)
+      await pace.rest(signal)
+    }
+  }
+  const version = snapshot.read((connection) => connection.get(schemaVersion, {})?.version)
+  return {
+    type: 'header',
+    format: 'hermes-state',
+    version: BUNDLE_VERSION,
+    exported_at: now(),
+    schema_version: version ?? null,
+    sessions,
+    messages,
+  }
+}
+
+async function* recordsOf(
+  snapshot: Snapshot,
+  { source, sessionIds }: Selected,
+  signal: AbortSignal | undefined,
+  events: EventHandler,
+): AsyncGenerator<SessionRecord | MessagesRecord> {
+  const pace = new Pace()
+  for (const head of headsOf(snapshot, sessionIds, events)) {
+    signal?.throwIfAborted()
+    if (source !== undefined && head.source !== source) continue
+    let part: SessionRecord | MessagesRecord = { ...head, messages: [] }
+    let characters = 0
+    for (let after = 0; ; ) {
+      const page = snapshot.read((connection) => readMessages(connection, head.id, after, PAGE, events))
+      if (
+        page.length > 0 &&
+        (part.messages.length >= MESSAGES_A_RECORD || characters > CHARACTERS_A_RECORD)
+      ) {
+        yield { ...part, more: true }
+        part = { type: 'messages', session_id: head.id, messages: [] }
+        characters = 0
+      }
+      part.messages.push(...page)
+      for (const message of page) characters += sizeOf(message)
+      after = page.at(-1)?.id ?? after
+      if (page.length < PAGE) break
+      await pace.rest(signal)
+    }
+    yield part
+    await pace.rest(signal)
+  }
+}
+
+/** The sessions in order of id. */
+function* headsOf(
+  snapshot: Snapshot,
+  sessionIds: readonly string[] | undefined,
+  events: EventHandler,
+): Generator<SessionHead> {
+  if (sessionIds) {
+    for (const id of [...new Set(sessionIds)].sort()) {
+      const head = snapshot.read((connection) => readSession(connection, id, events))
+      if (head) yield head
+    }
+    return
+  }
+  for (let after = ''; ; ) {
+    const page = snapshot.read((connection) => readSessions(connection, after, PAGE, events))
+    yield* page
+    const last = page.at(-1)
+    if (!last || page.length < PAGE) return
+    after = last.id
+  }
+}
+
+/** About how many characters a message has. */
+function sizeOf({ content, reasoning }: MessageRecord): number {
+  const text = typeof content === 'string' ? content : JSON.stringify(content ?? '')
+  return text.length + (reasoning?.length ?? 0)
+}

@@ -1,0 +1,42 @@
+import { createReadStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
+import { createGunzip } from 'node:zlib'
+
+/** The first bytes of a file. */
+export async function firstBytes(path: string, length: number): Promise<Buffer> {
+  const file = await open(path)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, 0)
+    return buffer.subarray(0, bytesRead)
+  } finally {
+    await file.close()
+  }
+}
+
+/** The text of a file in pieces; gzip, which its first bytes show, is unpacked. */
+async function openText(path: string): Promise<Readable> {
+  const [first, second] = await firstBytes(path, 2)
+  if (first !== 0x1f || second !== 0x8b) return createReadStream(path, 'utf8')
+  const file = createReadStream(path)
+  const text = createGunzip().setEncoding('utf8')
+  file.on('error', (error) => text.destroy(error)).pipe(text)
+  return text
+}
+
+/**
+ * The lines of a file, unpacked where it is gzip. Lines end at \n alone. Node's readline also ends them at U+2028 from
+ * version 24, which JSON text may hold: https://github.com/nodejs/node/pull/57591
+ */
+export async function* readLines(path: string): AsyncGenerator<string> {
+  let parts: string[] = []
+  for await (const chunk of await openText(path)) {
+    const [end = '', ...next] = String(chunk).split('\n')
+    parts.push(end)
+    for (const start of next) {
+      yield parts.join('')
+      parts = [start]
+    }
+  }
+  yield parts.join('')
+}

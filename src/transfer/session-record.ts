@@ -1,0 +1,163 @@
+import { text } from '../database/cells.ts'
+import type { Connection } from '../database/connection.ts'
+import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
+import type { EventHandler } from '../events.ts'
+import { type StoredMessage, toMessage } from '../messages/message-row.ts'
+import type { Message } from '../messages/message-types.ts'
+import { storedJson } from '../messages/structured-content.ts'
+import { FIELD_COLUMNS, toSession } from '../sessions/session-row.ts'
+import type { MessageJson, MessageRecord, SessionRecord } from './records.ts'
+
+const sessionsAfter = fixedQuery((param: Param<{ id: string; limit: number }>) =>
+  build
+    .selectFrom('all_sessions as sessions')
+    .select(FIELD_COLUMNS)
+    .select('system_prompt')
+    .where('id', '>', param('id'))
+    .orderBy('id')
+    .limit(param('limit')),
+)
+
+const sessionById = fixedQuery((param: Param<{ id: string }>) =>
+  build
+    .selectFrom('all_sessions as sessions')
+    .select(FIELD_COLUMNS)
+    .select('system_prompt')
+    .where('id', '=', param('id')),
+)
+
+const messagesAfter = fixedQuery((param: Param<{ session_id: string; id: number; limit: number }>) =>
+  build
+    .selectFrom('all_messages as messages')
+    .leftJoin('hs_structured_content as structured', 'structured.message_id', 'messages.id')
+    .leftJoin('hs_client_ids as known', (join) =>
+      join
+        .onRef('known.message_id', '=', 'messages.id')
+        .onRef('known.session_id', '=', 'messages.session_id'),
+    )
+    .select([
+      'messages.id',
+      'messages.session_id',
+      'messages.role',
+      'messages.content',
+      'messages.tool_call_id',
+      'messages.tool_calls',
+      'messages.tool_name',
+      'messages.timestamp',
+      'messages.token_count',
+      'messages.finish_reason',
+      'messages.reasoning',
+      'messages.reasoning_details',
+      'messages.codex_reasoning_items',
+      'messages.inactive',
+      'structured.content as structured',
+      'known.client_id',
+    ])
+    .where('messages.session_id', '=', param('session_id'))
+    .where('messages.id', '>', param('id'))
+    .orderBy('messages.id')
+    .limit(param('limit')),
+)
+
+/** A session of an export, its messages still to come. */
+export type SessionHead = Omit<SessionRecord, 'messages' | 'more'>
+
+/** The sessions after an id, in order of id. */
+export function readSessions(
+  connection: Connection,
+  after: string,
+  limit: number,
+  events: EventHandler,
+): SessionHead[] {
+  return connection.all(sessionsAfter, { id: after, limit }).map((row) => toHead(connection, row, events))
+}
+
+/** A session by its id. */
+export function readSession(
+  connection: Connection,
+  id: string,
+  events: EventHandler,
+): SessionHead | undefined {
+  const row = connection.get(sessionById, { id })
+  return row && toHead(connection, row, events)
+}
+
+/** The messages of a session after an id, also those that Hermes has taken back, in order. */
+export function readMessages(
+  connection: Connection,
+  session_id: string,
+  after: number,
+  limit: number,
+  events: EventHandler,
+): MessageRecord[] {
+  return connection
+    .all(messagesAfter, { session_id, id: after, limit })
+    .map((row) => toMessageRecord(row, events))
+}
+
+function toHead(
+  connection: Connection,
+  row: Parameters<typeof toSession>[1],
+  events: EventHandler,
+): SessionHead {
+  const head: SessionHead = { type: 'session', ...toSession(connection, row, events) }
+  const model_config = lossy(text(row.model_config))
+  if (model_config !== undefined || (row.model_config !== null && head.model_config === null))
+    head.raw = { model_config: text(row.model_config) ?? '' }
+  return head
+}
+
+function toMessageRecord(
+  row: StoredMessage & { client_id: string | null },
+  events: EventHandler,
+): MessageRecord {
+  const { session_id: _, inactive, ...message } = toMessage(row, events)
+  const record: MessageRecord = { role: message.role, timestamp: message.timestamp }
+  const fields: [string, unknown][] = Object.entries(message)
+  for (const [name, value] of fields) if (value !== null) Object.assign(record, { [name]: value })
+  if (row.client_id !== null) record.client_id = row.client_id
+  if (inactive) record.inactive = inactive
+  const raw = rawOf(row, message)
+  if (raw) record.raw = raw
+  return record
+}
+
+function rawOf(row: StoredMessage, message: Pick<Message, 'content' | 'tool_calls'>): MessageRecord['raw'] {
+  let raw: MessageRecord['raw']
+  const keep = (column: MessageJson, json: string | null) => {
+    const text = lossy(json)
+    if (text !== undefined) raw = { ...raw, [column]: text }
+  }
+  // Broken content reads as its text, which is all there is.
+  if (message.content !== text(row.content)) keep('content', storedJson(text(row.content), row.structured))
+  const calls = text(row.tool_calls)
+  // An object reads as no calls, and a list may hold what is none.
+  const { tool_calls: read } = message
+  if (
+    calls !== null &&
+    calls !== '[]' &&
+    !(read?.length && read.every((call) => typeof call === 'object' && call))
+  )
+    raw = { ...raw, tool_calls: calls }
+  else keep('tool_calls', calls)
+  keep('reasoning_details', text(row.reasoning_details))
+  keep('codex_reasoning_items', text(row.codex_reasoning_items))
+  return raw
+}
+
+/** A JSON text whose value would not bring it back, white space and escapes aside: broken, `1.0`, `1e400`, a key twice. */
+function lossy(json: string | null): string | undefined {
+  if (json === null) return undefined
+  try {
+    const again = JSON.stringify(JSON.parse(json))
+    return again === json || again === compact(json) ? undefined : json
+  } catch {
+    return json
+  }
+}
+
+function compact(json: string): string {
+  return json.replaceAll(/"(?:[^"\\]|\\.)*"|\s+/g, (part) =>
+    part.startsWith('"') ? JSON.stringify(JSON.parse(part)) : '',
+  )
+}
