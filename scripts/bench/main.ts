@@ -35,6 +35,7 @@ await build({
   bundle: true,
   platform: 'node',
   format: 'esm',
+  target: 'node20',
   packages: 'external',
 })
 const folder = mkdtempSync(join(tmpdir(), 'hermes-state-bench-'))

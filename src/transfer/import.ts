@@ -91,20 +91,23 @@ export async function importRecords(
     const sessions: SessionReport[] = plan.refused.map((refused) => ({ status: 'refused', ...refused }))
     const total_messages = plan.sessions.reduce((sum, planned) => sum + planned.messages, 0)
     const totals = { total_sessions: plan.sessions.length, total_messages }
-    const target: Target = { plan, spool, indexes, ids, titles, storedIds: new Map() }
+    const target: Target = { plan, spool, indexes, ids, titles, storedIds: new Map(), dataVersion: 0 }
     let messages = 0
     for (let next = 0; next < plan.sessions.length; ) {
       signal?.throwIfAborted()
       const from = next
       const started = performance.now()
+      const before = target.dataVersion
       const written = await executor.writeInSteps((connection) => writeChunk(connection, from, target))
       next += written.length
       sessions.push(...written)
       for (const [index, { status }] of written.entries())
         if (status === 'imported') messages += plan.sessions[from + index]?.messages ?? 0
       onProgress?.({ phase: 'writing', sessions: next, messages, ...totals })
-      // Others get in between.
-      if (next < plan.sessions.length) await executor.letOthersWrite((performance.now() - started) / 4)
+      if (next === plan.sessions.length) break
+      // Time for others to get in between: more of it where somebody has.
+      const share = target.dataVersion === before ? 10 : 2
+      await executor.letOthersWrite((performance.now() - started) / share)
     }
     const imported = sessions.filter(({ status }) => status === 'imported').length
     return { imported, messages, sessions, not_carried: plan.not_carried }
@@ -119,14 +122,14 @@ interface Target extends Required<Pick<ImportOptions, 'ids' | 'titles'>> {
   indexes: IndexHealth
   /** What sessions are called in the store. */
   storedIds: Map<string, string>
+  /** Changes when another process has written. */
+  dataVersion: number
 }
 
 /** Writes sessions from the one at `from` on, until there are enough for one transaction. It may be run again. */
-function* writeChunk(
-  connection: Connection,
-  from: number,
-  { plan, spool, indexes, ids, titles, storedIds }: Target,
-): Generator<void, SessionReport[]> {
+function* writeChunk(connection: Connection, from: number, target: Target): Generator<void, SessionReport[]> {
+  const { plan, spool, indexes, ids, titles, storedIds } = target
+  target.dataVersion = connection.dataVersion
   const reports: SessionReport[] = []
   let inserted = 0
   /** Rows since the event loop had its turn. */

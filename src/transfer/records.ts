@@ -168,3 +168,9 @@ export const endSchema = z.looseObject({
 
 /** A session as it can be imported: of its columns only `id`, `source` and `started_at` must be there. */
 export type ImportedSession = z.input<typeof sessionSchema>
+
+/** The JSON Schema of a line of a bundle, as it can be imported. */
+export function bundleSchema(): object {
+  const record = z.union([headerSchema, sessionSchema, messagesSchema, endSchema])
+  return z.toJSONSchema(record.meta({ title: 'A line of a hermes-state bundle' }), { io: 'input' })
+}
