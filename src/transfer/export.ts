@@ -39,37 +39,21 @@ const PAGE = 50
 const MESSAGES_A_RECORD = 1_000
 const CHARACTERS_A_RECORD = 4_000_000
 
-/** Rows that one statement counts. */
-const WINDOW = 20_000
-
-const bounds = fixedQuery((_: Param<object>) =>
-  build.selectFrom('all_messages').select((eb) => eb.fn.max<number | null>('id').as('last')),
-)
-
-const countWindow = fixedQuery((param: Param<{ after: number; to: number; source: string | null }>) =>
+// By the index of messages by session, which is all that it reads.
+const countsAfter = fixedQuery((param: Param<{ id: string; limit: number }>) =>
   build
-    .selectFrom('all_messages as messages')
-    .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('messages.id', '>', param('after'))
-    .where('messages.id', '<=', param('to'))
-    .where((eb) =>
-      eb.exists(
-        eb
-          .selectFrom('all_sessions as sessions')
-          .select('sessions.id')
-          .whereRef('sessions.id', '=', 'messages.session_id')
-          .where((owner) =>
-            owner.or([owner(param('source'), 'is', null), owner('sessions.source', '=', param('source'))]),
-          ),
-      ),
-    ),
-)
-
-const countSessions = fixedQuery((param: Param<{ source: string | null }>) =>
-  build
-    .selectFrom('all_sessions')
-    .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where((eb) => eb.or([eb(param('source'), 'is', null), eb('source', '=', param('source'))])),
+    .selectFrom('all_sessions as sessions')
+    .select(['sessions.id', 'sessions.source'])
+    .select((eb) =>
+      eb
+        .selectFrom('all_messages as messages')
+        .select((counted) => counted.fn.countAll<number>().as('count'))
+        .whereRef('messages.session_id', '=', 'sessions.id')
+        .as('messages'),
+    )
+    .where('sessions.id', '>', param('id'))
+    .orderBy('sessions.id')
+    .limit(param('limit')),
 )
 
 const countMessages = fixedQuery((param: Param<{ session_id: string }>) =>
@@ -152,16 +136,18 @@ async function headerOf(
       sessions++
       await pace.rest(signal)
     }
-  else {
-    const of = { source: source ?? null }
-    sessions = snapshot.read((connection) => connection.get(countSessions, of)?.count ?? 0)
-    const last = snapshot.read((connection) => connection.get(bounds, {})?.last ?? 0)
-    for (let after = 0; after < last; after += WINDOW) {
-      const window = { ...of, after, to: after + WINDOW }
-      messages += snapshot.read((connection) => connection.get(countWindow, window)?.count ?? 0)
+  else
+    for (let after: string | undefined = ''; after !== undefined; ) {
+      const from: string = after
+      const page = snapshot.read((connection) => connection.all(countsAfter, { id: from, limit: PAGE }))
+      for (const session of page) {
+        if (source !== undefined && session.source !== source) continue
+        sessions++
+        messages += session.messages ?? 0
+      }
+      after = page.length < PAGE ? undefined : page.at(-1)?.id
       await pace.rest(signal)
     }
-  }
   const version = snapshot.read((connection) => connection.get(schemaVersion, {})?.version)
   return {
     type: 'header',
