@@ -1,7 +1,8 @@
 /**
- * npm run bench [-- --small] [-- --json FILE]: times the store against better-sqlite3 with the same SQL, call
- * by call in turn, each group of cases in fresh processes; medians. A ratio of 1.00 is as fast as by hand. By
- * hand means a statement a row: where the store has a better way, that shows.
+ * npm run bench [-- --small] [-- --only GROUP] [-- --json FILE]: times the store against better-sqlite3 with the
+ * same SQL, call by call in turn, each group of cases in fresh processes; medians. A ratio of 1.00 is as fast as by
+ * hand. By hand means a statement a row: where the store has a better way, that shows. Then processes that write
+ * one file together, by the store and by hand in turn.
  */
 import { execFileSync } from 'node:child_process'
 import { closeSync, cpSync, fsyncSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,15 +13,24 @@ import { parseArgs } from 'node:util'
 import Database from 'better-sqlite3'
 import { build } from 'esbuild'
 import { makeEmpty, makeLineage, makeOld, makeSessions, makeSmall } from './data.ts'
+import { median } from './median.ts'
 import { searchFile } from './search-data.ts'
 import type { Measured, Pruned } from './worker.ts'
+import { benchWriters, type Writers } from './writers.ts'
+import { writersTable, writersTargets } from './writers-table.ts'
 
-const { values: flags } = parseArgs({ options: { small: { type: 'boolean' }, json: { type: 'string' } } })
+const GROUPS = ['small', 'additions', 'sessions', 'lineage', 'search', 'prune', 'writers']
+const { values: flags } = parseArgs({
+  options: { small: { type: 'boolean' }, only: { type: 'string' }, json: { type: 'string' } },
+})
+if (flags.only !== undefined && !GROUPS.includes(flags.only))
+  throw new TypeError(`--only must be one of ${GROUPS.join(', ')}.`)
 const PROCESSES = flags.small ? 1 : 3
 const ROUNDS = flags.small ? 5 : 11
 const SIZES = flags.small ? [1_000, 10_000] : [1_000, 100_000]
 const SEARCHED = flags.small ? 50_000 : 1_000_000
 const OLD = flags.small ? 100 : 1_000
+const TOGETHER = flags.small ? { rounds: 3, seconds: 1 } : { rounds: 5, seconds: 3 }
 
 interface Row extends Measured {
   ratio: number
@@ -28,10 +38,10 @@ interface Row extends Measured {
 }
 
 // As an application would run it: tsx has every function call a helper when it is made.
-const worker = fileURLToPath(new URL('../../.cache/bench-worker.js', import.meta.url))
+const programs = fileURLToPath(new URL('../../.cache/bench/', import.meta.url))
 await build({
-  entryPoints: [fileURLToPath(new URL('worker.ts', import.meta.url))],
-  outfile: worker,
+  entryPoints: ['worker.ts', 'writer.ts'].map((name) => fileURLToPath(new URL(name, import.meta.url))),
+  outdir: programs,
   bundle: true,
   platform: 'node',
   format: 'esm',
@@ -40,26 +50,62 @@ await build({
 })
 const folder = mkdtempSync(join(tmpdir(), 'hermes-state-bench-'))
 const rows: Row[] = []
+const others: {
+  longest_lock_ms?: number
+  index_bytes?: { words: number; bigrams: number }
+  writers?: Writers[]
+} = {}
+let missed = false
 try {
-  console.log(heading('microseconds a call'))
-  await group('small', makeSmall)
-  const additions = [join(folder, 'additions.db'), join(folder, 'none.db')]
-  for (const [index, path] of additions.entries()) await makeEmpty(path, index === 0)
-  measure('additions', additions)
-  const [few, many] = SIZES as [number, number]
-  await group(String(few), (path) => makeSessions(path, few), `, ${few.toLocaleString('en')} sessions`)
-  await group(String(many), (path) => makeSessions(path, many), `, ${many.toLocaleString('en')}`)
-  // The store on both files in one process: `raw` is the time in the smaller one.
-  measure(
-    'sizes',
-    [many, few].map((size) => join(folder, `${size}-ours.db`)),
-    `: ${many.toLocaleString('en')} / ${few.toLocaleString('en')}`,
-  )
-  await group('lineage', makeLineage)
+  if (flags.only !== 'writers') console.log(heading('microseconds a call'))
+  if (wanted('small')) await group('small', makeSmall)
+  if (wanted('additions')) {
+    const additions = [join(folder, 'additions.db'), join(folder, 'none.db')]
+    for (const [index, path] of additions.entries()) await makeEmpty(path, index === 0)
+    measure('additions', additions)
+  }
+  if (wanted('sessions')) {
+    const [few, many] = SIZES as [number, number]
+    await group(String(few), (path) => makeSessions(path, few), `, ${few.toLocaleString('en')} sessions`)
+    await group(String(many), (path) => makeSessions(path, many), `, ${many.toLocaleString('en')}`)
+    // The store on both files in one process: `raw` is the time in the smaller one.
+    measure(
+      'sizes',
+      [many, few].map((size) => join(folder, `${size}-ours.db`)),
+      `: ${many.toLocaleString('en')} / ${few.toLocaleString('en')}`,
+    )
+  }
+  if (wanted('lineage')) await group('lineage', makeLineage)
+  if (wanted('search')) {
+    const searched = await searchFile(SEARCHED)
+    measure('search', [searched, searched], `, ${SEARCHED.toLocaleString('en')}`)
+    others.index_bytes = indexBytes(searched)
+    const { words, bigrams } = others.index_bytes
+    console.log(`indexes of ${SEARCHED.toLocaleString('en')} messages: ${words} bytes a message for words,`)
+    console.log(`${bigrams} for scripts without spaces (a tenth of them has a Chinese sentence)`)
+  }
+  if (wanted('prune')) others.longest_lock_ms = await prune()
+  if (wanted('writers')) {
+    others.writers = await benchWriters(`${programs}writer.js`, folder, TOGETHER)
+    console.log(writersTable(others.writers))
+    for (const { text, met } of writersTargets(others.writers)) {
+      // Rounds of a second are too short to judge by.
+      console.log(flags.small ? text : `${text}: ${verdict(met)}`)
+      missed ||= !flags.small && !met
+    }
+  }
+  if (flags.json) writeFileSync(flags.json, JSON.stringify({ rows, ...others }, null, 2))
+  if (missed || rows.some(({ met }) => met === false)) process.exitCode = 1
+} finally {
+  rmSync(folder, { recursive: true })
+}
 
-  const searched = await searchFile(SEARCHED)
-  measure('search', [searched, searched], `, ${SEARCHED.toLocaleString('en')}`)
+function wanted(group: string): boolean {
+  return flags.only === undefined || flags.only === group
+}
 
+/** Prunes a copy of one file in each process. Returns how long others found it locked at most, in milliseconds. */
+async function prune(): Promise<number> {
   await makeOld(join(folder, 'old.db'), OLD)
   const pruned = Array.from({ length: PROCESSES }, () => {
     const [ours, raw] = [join(folder, 'prune-ours.db'), join(folder, 'prune-raw.db')]
@@ -75,16 +121,8 @@ try {
   })
   const lock = of('longest_lock_ms')
   console.log(`its longest lock: ${lock.toFixed(0)} ms, at most 150: ${verdict(lock <= 150)}`)
-  const bytes = indexBytes(searched)
-  console.log(
-    `indexes of ${SEARCHED.toLocaleString('en')} messages: ${bytes.words} bytes a message for words,`,
-  )
-  console.log(`${bytes.bigrams} for scripts without spaces (a tenth of them has a Chinese sentence)`)
-  if (flags.json)
-    writeFileSync(flags.json, JSON.stringify({ rows, longest_lock_ms: lock, index_bytes: bytes }, null, 2))
-  if (lock > 150 || rows.some(({ met }) => met === false)) process.exitCode = 1
-} finally {
-  rmSync(folder, { recursive: true })
+  missed ||= lock > 150
+  return lock
 }
 
 /** Makes a file, runs the group on two copies of it in fresh processes, and prints the medians. */
@@ -123,7 +161,7 @@ function measure(name: string, files: string[], suffix = ''): void {
 }
 
 function run<Result>(group: string, files: string[]): Result {
-  const output = execFileSync(process.execPath, [worker, group, String(ROUNDS), ...files])
+  const output = execFileSync(process.execPath, [`${programs}worker.js`, group, String(ROUNDS), ...files])
   return JSON.parse(output.toString())
 }
 
@@ -153,8 +191,4 @@ function heading(unit: string): string {
 
 function verdict(met: boolean | undefined): string {
   return met ? 'ok' : 'MISSED'
-}
-
-function median(values: number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 }
