@@ -5,21 +5,42 @@
  * one file together, by the store and by hand in turn.
  */
 import { execFileSync } from 'node:child_process'
-import { closeSync, cpSync, fsyncSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  fsyncSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import Database from 'better-sqlite3'
 import { build } from 'esbuild'
+import type { Block } from './blocks.ts'
 import { makeEmpty, makeLineage, makeOld, makeSessions, makeSmall } from './data.ts'
 import { median } from './median.ts'
 import { searchFile } from './search-data.ts'
+import type { Transferred } from './transfer.ts'
 import type { Measured, Pruned } from './worker.ts'
 import { benchWriters, type Writers } from './writers.ts'
 import { writersTable, writersTargets } from './writers-table.ts'
 
-const GROUPS = ['small', 'additions', 'sessions', 'lineage', 'search', 'prune', 'writers']
+const GROUPS = [
+  'small',
+  'additions',
+  'sessions',
+  'lineage',
+  'search',
+  'prune',
+  'transfer',
+  'blocks',
+  'writers',
+]
 const { values: flags } = parseArgs({
   options: { small: { type: 'boolean' }, only: { type: 'string' }, json: { type: 'string' } },
 })
@@ -40,7 +61,9 @@ interface Row extends Measured {
 // As an application would run it: tsx has every function call a helper when it is made.
 const programs = fileURLToPath(new URL('../../.cache/bench/', import.meta.url))
 await build({
-  entryPoints: ['worker.ts', 'writer.ts'].map((name) => fileURLToPath(new URL(name, import.meta.url))),
+  entryPoints: ['worker.ts', 'writer.ts', 'transfer.ts', 'blocks.ts'].map((name) =>
+    fileURLToPath(new URL(name, import.meta.url)),
+  ),
   outdir: programs,
   bundle: true,
   platform: 'node',
@@ -48,12 +71,14 @@ await build({
   target: 'node20',
   packages: 'external',
 })
+const builtPackage = fileURLToPath(new URL('../../dist/src/index.js', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'hermes-state-bench-'))
 const rows: Row[] = []
 const others: {
   longest_lock_ms?: number
   index_bytes?: { words: number; bigrams: number }
   writers?: Writers[]
+  blocks?: Block[]
 } = {}
 let missed = false
 try {
@@ -85,6 +110,19 @@ try {
     console.log(`${bigrams} for scripts without spaces (a tenth of them has a Chinese sentence)`)
   }
   if (wanted('prune')) others.longest_lock_ms = await prune()
+  if (wanted('transfer')) await transfer()
+  if (wanted('blocks')) {
+    others.blocks = runProgram<Block[]>('blocks', [await searchFile(SEARCHED), builtPackage])
+    console.log(
+      `\nlongest block of the event loop on ${SEARCHED.toLocaleString('en')} messages, milliseconds`,
+    )
+    for (const { name, longest_ms, took_ms, target_ms } of others.blocks) {
+      const met = longest_ms <= target_ms
+      const cells = [longest_ms.toFixed(1), `in ${took_ms.toFixed(0)}`, `${target_ms}  ${verdict(met)}`]
+      console.log(name.padEnd(44) + cells.map((cell) => cell.padStart(11)).join(''))
+      missed ||= !met
+    }
+  }
   if (wanted('writers')) {
     others.writers = await benchWriters(`${programs}writer.js`, folder, TOGETHER)
     console.log(writersTable(others.writers))
@@ -106,10 +144,11 @@ function wanted(group: string): boolean {
 
 /** Prunes a copy of one file in each process. Returns how long others found it locked at most, in milliseconds. */
 async function prune(): Promise<number> {
-  await makeOld(join(folder, 'old.db'), OLD)
+  const old = join(folder, 'old.db')
+  if (!existsSync(old)) await makeOld(old, OLD)
   const pruned = Array.from({ length: PROCESSES }, () => {
     const [ours, raw] = [join(folder, 'prune-ours.db'), join(folder, 'prune-raw.db')]
-    for (const copy of [ours, raw]) copyFile(join(folder, 'old.db'), copy)
+    for (const copy of [ours, raw]) copyFile(old, copy)
     return run<Pruned>('prune', [ours, raw])
   })
   const of = (name: keyof Pruned) => median(pruned.map((result) => result[name]))
@@ -123,6 +162,40 @@ async function prune(): Promise<number> {
   console.log(`its longest lock: ${lock.toFixed(0)} ms, at most 150: ${verdict(lock <= 150)}`)
   missed ||= lock > 150
   return lock
+}
+
+/** Exports a file and imports that into an empty store, by the store and by way of an array of all there is. */
+async function transfer(): Promise<void> {
+  const [from, empty, into, file] = ['old.db', 'empty.db', 'into.db', 'sessions.jsonl'].map((name) =>
+    join(folder, name),
+  ) as [string, string, string, string]
+  if (!existsSync(from)) await makeOld(from, OLD)
+  await makeEmpty(empty, true)
+  const runs = Array.from({ length: PROCESSES }, (_, n) => {
+    const sides = n % 2 ? (['ours', 'array'] as const) : (['array', 'ours'] as const)
+    const results = sides.map((side) => {
+      for (const path of [file, into, `${into}-wal`, `${into}-shm`]) rmSync(path, { force: true })
+      copyFile(empty, into)
+      return [side, runProgram<Transferred>('transfer', [side, from, into, file])] as const
+    })
+    return Object.fromEntries(results)
+  })
+  const of = (side: string, value: (result: Transferred) => number) =>
+    median(runs.map((results) => value(results[side]!)))
+  const rows: [string, (result: Transferred) => number, number?][] = [
+    ['export', ({ export_s }) => export_s * 1e6],
+    ['import', ({ import_s }) => import_s * 1e6],
+    ['export and import', ({ export_s, import_s }) => (export_s + import_s) * 1e6, 0.8],
+    ['its peak memory, MB,', ({ peak_mb }) => peak_mb, 0.6],
+  ]
+  for (const [name, value, target] of rows)
+    report({
+      name: `${name} of ${(OLD * 100).toLocaleString('en')} / array`,
+      ours: of('ours', value),
+      raw: of('array', value),
+      // A hundredth of it is over before memory counts.
+      target: flags.small ? undefined : target,
+    })
 }
 
 /** Makes a file, runs the group on two copies of it in fresh processes, and prints the medians. */
@@ -161,8 +234,11 @@ function measure(name: string, files: string[], suffix = ''): void {
 }
 
 function run<Result>(group: string, files: string[]): Result {
-  const output = execFileSync(process.execPath, [`${programs}worker.js`, group, String(ROUNDS), ...files])
-  return JSON.parse(output.toString())
+  return runProgram('worker', [group, String(ROUNDS), ...files])
+}
+
+function runProgram<Result>(name: string, args: string[]): Result {
+  return JSON.parse(execFileSync(process.execPath, [`${programs}${name}.js`, ...args]).toString())
 }
 
 function report(measured: Measured): void {
