@@ -23,6 +23,12 @@ export function toJson<T>(value: T, path: string): JsonText<T> {
   return JSON.stringify(value)
 }
 
+/** Whether a value has more levels of nesting than {@link toJson} takes. */
+export function isTooDeep(value: unknown, levels = MAX_DEPTH): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((item) => isTooDeep(item, levels - 1))
+}
+
 function check(value: unknown, path: string, inside: Set<object>): void {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return
   if (typeof value === 'number') {

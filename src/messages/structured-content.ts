@@ -1,4 +1,4 @@
-import { type JsonArray, type JsonObject, type JsonValue, toJson } from '../json.ts'
+import { isTooDeep, type JsonArray, type JsonObject, type JsonValue, toJson } from '../json.ts'
 import type { MessageContent } from './message-types.ts'
 
 /**
@@ -64,6 +64,7 @@ export function fromJsonText(json: string, path: string, additions: boolean): St
   const value = fromStoredContent(null, json)
   if (value === undefined || value === null)
     throw new TypeError(`${path} must be the JSON text of a string, an array of parts or an object.`)
+  if (isTooDeep(value)) throw new TypeError(`${path} is nested too deep: flatten it.`)
   if (!additions || typeof value === 'string') return { content: MARKER + json, structured: null }
   return { content: toStoredText(visibleText(value)), structured: json }
 }

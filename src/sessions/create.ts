@@ -137,6 +137,11 @@ const insertWhole = fixedQuery((param: Param<SessionRow>) =>
   } satisfies { [Column in keyof SessionRow]: unknown }),
 )
 
+/** Whether a session is an ancestor of another one, or that one itself. */
+export function descends(connection: Connection, id: string, ancestor: string): boolean {
+  return connection.get(descendsFrom, { id, ancestor }) !== undefined
+}
+
 /** Inserts a session as it was in another file. Its id is free, its title too, and its parent is there. */
 export function insertSession(connection: Connection, row: SessionRow): void {
   connection.run(insertWhole, row)
@@ -156,7 +161,7 @@ export function createSession(connection: Connection, values: SessionValues): vo
       if (parent_session_id === id) throw new LineageCycleError(id, parent_session_id)
       if (!connection.get(parentOf, { id: parent_session_id }))
         throw new ParentNotFoundError(id, parent_session_id)
-      if (existing && connection.get(descendsFrom, { id: parent_session_id, ancestor: id }))
+      if (existing && descends(connection, parent_session_id, id))
         throw new LineageCycleError(id, parent_session_id)
     }
   }

@@ -4,6 +4,7 @@ import type { SessionRow } from '../database/schema.ts'
 import { toJson } from '../json.ts'
 import { type CheckedMessage, checkMessage } from '../messages/message-values.ts'
 import { fromJsonText } from '../messages/structured-content.ts'
+import { isArray, parseJson } from './guards.ts'
 import { type ImportedSession, messagesSchema, SESSION_COLUMNS, sessionSchema } from './records.ts'
 
 /** A field that could not be carried over, and how many values of it there were. */
@@ -11,6 +12,7 @@ export type NotCarried = Record<string, number>
 
 /** A session as its row is written. */
 export interface CheckedSession {
+  /** Counters that it came without are null. */
   row: SessionRow
   messages: CheckedMessage[]
   /** Whether more of its messages follow. */
@@ -28,6 +30,8 @@ export interface Checking {
   additions: boolean
   /** Gets what could not be carried. */
   notCarried: NotCarried
+  /** Those of the session so far. */
+  clientIds: Set<string>
 }
 
 /** @throws TypeError naming the field and what it must be. */
@@ -46,8 +50,8 @@ export function checkSessionRecord(record: unknown, checking: Checking): Checked
     ended_at: record.ended_at ?? null,
     end_reason: record.end_reason ?? null,
     title: record.title ?? null,
-    message_count: record.message_count ?? 0,
-    tool_call_count: record.tool_call_count ?? 0,
+    message_count: record.message_count ?? null,
+    tool_call_count: record.tool_call_count ?? null,
     input_tokens: record.input_tokens ?? 0,
     output_tokens: record.output_tokens ?? 0,
     cache_read_tokens: record.cache_read_tokens ?? 0,
@@ -78,7 +82,7 @@ export function checkMessagesRecord(record: unknown, checking: Checking): Checke
 function checkMessages(
   session_id: string,
   messages: ImportedSession['messages'],
-  { additions, notCarried }: Checking,
+  { additions, notCarried, clientIds }: Checking,
 ): CheckedMessage[] {
   const checked: CheckedMessage[] = []
   for (const [index, { raw, inactive, ...fields }] of messages.entries()) {
@@ -97,10 +101,20 @@ function checkMessages(
     const message = checkMessage(session_id, fields, path, additions)
     const { content, ...texts } = raw ?? {}
     Object.assign(message.values, texts)
+    if (texts.tool_calls !== undefined) {
+      const calls = parseJson(texts.tool_calls)
+      message.toolCalls = isArray(calls) ? calls.length : 0
+    }
     if (content !== undefined) {
       const stored = fromJsonText(content, `${path}.raw.content`, additions)
       message.values.content = stored.content
       message.structured = stored.structured
+    }
+    const { client_id } = message
+    if (client_id !== null) {
+      if (clientIds.has(client_id))
+        throw new TypeError(`${path}.client_id is that of an earlier message: give each message its own.`)
+      clientIds.add(client_id)
     }
     for (const name of message.notStored) count(notCarried, `messages.${name}`)
     checked.push(message)

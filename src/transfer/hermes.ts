@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../json.ts'
 import type { Inactive, Message, ToolCall } from '../messages/message-types.ts'
-import { storedJson } from '../messages/structured-content.ts'
+import { fromStoredContent, storedJson, toStoredContent } from '../messages/structured-content.ts'
 import type { Session } from '../sessions/session-types.ts'
 import { count, type NotCarried } from './checked-session.ts'
 import { checkJsonArray, checkJsonObject } from './guards.ts'
@@ -66,7 +66,8 @@ function toRecord(value: JsonValue, where: string): JsonObject {
   const raw: Record<string, string> = {}
   const record: Record<string, JsonValue | undefined> = { ...fields, content }
   const json = typeof content === 'string' ? storedJson(content, null) : null
-  if (json !== null) {
+  // Broken content is text, as where it is read from a file.
+  if (json !== null && fromStoredContent(null, json) !== undefined) {
     raw.content = json
     delete record.content
   }
@@ -89,7 +90,10 @@ function toRecord(value: JsonValue, where: string): JsonObject {
 export function toHermes(session: SessionRecord): { value: HermesSession; not_carried: NotCarried } {
   const { type: _, more: _more, raw, messages, model_config, ...columns } = session
   const not_carried: NotCarried = {}
-  for (const { client_id } of messages) if (client_id) count(not_carried, 'messages.client_id')
+  for (const { client_id, content, raw } of messages) {
+    if (client_id) count(not_carried, 'messages.client_id')
+    if (content === undefined && raw?.content) count(not_carried, 'messages.content')
+  }
   const value = {
     ...columns,
     model_config: raw?.model_config ?? (model_config ? JSON.stringify(model_config) : null),
@@ -104,7 +108,8 @@ function toHermesMessage(session_id: string, message: MessageRecord): HermesMess
     id: fields.id ?? 0,
     session_id,
     role: fields.role,
-    content,
+    // Text that begins like structured content must not be taken for it.
+    content: typeof content === 'string' ? toStoredContent(content, 'content', false).content : content,
     tool_call_id: fields.tool_call_id ?? null,
     tool_calls: raw?.tool_calls ?? fields.tool_calls ?? null,
     tool_name: fields.tool_name ?? null,

@@ -97,7 +97,7 @@ async function copyState(path: string, copy: string, signal: AbortSignal | undef
   }
 }
 
-/** A conversation from elsewhere as a session that ended when it was last heard of. */
+/** A conversation from elsewhere as a session of its own, which began with its first message that has a time. */
 function toRecord({
   messages,
   title,
@@ -119,7 +119,9 @@ function toRecord({
     started_at,
     // From outside: one that is too long is no reason to refuse the conversation.
     title:
-      title === undefined ? undefined : sanitizeTitle(Array.from(title).slice(0, MAX_TITLE_LENGTH).join('')),
+      title === undefined
+        ? undefined
+        : sanitizeTitle(Array.from(title.normalize('NFC')).slice(0, MAX_TITLE_LENGTH).join('')),
     message_count: messages.length,
     tool_call_count: messages.reduce((sum, { tool_calls }) => sum + (tool_calls?.length ?? 0), 0),
     messages: messages.map((message) => ({ ...message, timestamp: message.timestamp ?? started_at })),

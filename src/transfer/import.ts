@@ -5,7 +5,7 @@ import type { SessionRow } from '../database/schema.ts'
 import { insert } from '../messages/append.ts'
 import type { CheckedMessage } from '../messages/message-values.ts'
 import type { IndexHealth } from '../search/index-health.ts'
-import { insertSession } from '../sessions/create.ts'
+import { descends, insertSession } from '../sessions/create.ts'
 import { exists } from '../sessions/removal.ts'
 import { freeTitle } from '../sessions/titles.ts'
 import type { NotCarried } from './checked-session.ts'
@@ -151,11 +151,15 @@ function* writeChunk(connection: Connection, from: number, target: Target): Gene
     const lines = spool.lines(planned)
     const row: SessionRow = JSON.parse(lines.next().value)
     const { parent_session_id: parent, title } = row
+    row.message_count ??= planned.messages
+    row.tool_call_count ??= planned.toolCalls
     row.id = report.stored_id ?? id
-    row.parent_session_id = parent === null ? null : (storedIds.get(parent) ?? parent)
-    if (parent !== null && (circular || !exists(connection, row.parent_session_id ?? ''))) {
-      report.detached_parent = parent
-      row.parent_session_id = null
+    if (parent !== null) {
+      const stored = storedIds.get(parent) ?? parent
+      // Somebody's file may have children of a session that is not there yet.
+      const attached = !circular && exists(connection, stored) && !descends(connection, stored, row.id)
+      row.parent_session_id = attached ? stored : null
+      if (!attached) report.detached_parent = parent
     }
     if (title !== null) {
       const free = freeTitle(connection, title)

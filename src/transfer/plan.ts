@@ -1,3 +1,4 @@
+import type { CheckedMessage } from '../messages/message-values.ts'
 import { type Checking, checkMessagesRecord, checkSessionRecord, type NotCarried } from './checked-session.ts'
 import type { Place, Spool } from './spool.ts'
 
@@ -8,6 +9,7 @@ const MESSAGES_A_LINE = 25
 export interface Planned extends Place {
   id: string
   messages: number
+  toolCalls: number
   parent_session_id: string | null
   /** Whether its parent is one of its own descendants: it goes without. */
   circular: boolean
@@ -32,7 +34,7 @@ interface Open {
   /** undefined where the session was refused: the rest of it is passed over. */
   planned: Planned | undefined
   more: boolean
-  notCarried: NotCarried
+  checking: Checking
 }
 
 /** Reads records to their end, checks them and puts the sessions into a spool. */
@@ -60,21 +62,28 @@ export class Planner {
     if (hasType(record, 'messages')) return this.#takeMessages(record)
     this.#finishSession()
     if (hasType(record, 'header') || hasType(record, 'end')) return
-    const checking: Checking = { additions: this.#additions, notCarried: {} }
+    const checking: Checking = { additions: this.#additions, notCarried: {}, clientIds: new Set() }
     const id = idOf(record, 'id')
     try {
       const { row, messages, more } = checkSessionRecord(record, checking)
       if (this.#planned.has(row.id)) throw new TypeError('The session comes a second time.')
       const { parent_session_id } = row
       const place = { offset: this.#spool.position, length: 0 }
-      const planned = { ...place, id: row.id, messages: 0, parent_session_id, circular: false }
+      const planned = {
+        ...place,
+        id: row.id,
+        messages: 0,
+        toolCalls: 0,
+        parent_session_id,
+        circular: false,
+      }
       this.#planned.set(row.id, planned)
-      this.#open = { id: row.id, planned, more, notCarried: checking.notCarried }
+      this.#open = { id: row.id, planned, more, checking }
       await this.#spool.write(row)
       await this.#spoolMessages(planned, messages)
     } catch (error) {
       this.#refuse(id, error)
-      if (id !== null) this.#open = { id, planned: undefined, more: true, notCarried: {} }
+      if (id !== null) this.#open = { id, planned: undefined, more: true, checking }
     }
   }
 
@@ -88,8 +97,7 @@ export class Planner {
     }
     if (!open.planned) return
     try {
-      const checking = { additions: this.#additions, notCarried: open.notCarried }
-      const { messages, more } = checkMessagesRecord(record, checking)
+      const { messages, more } = checkMessagesRecord(record, open.checking)
       await this.#spoolMessages(open.planned, messages)
       open.more = more
     } catch (error) {
@@ -99,10 +107,11 @@ export class Planner {
     }
   }
 
-  async #spoolMessages(planned: Planned, messages: readonly unknown[]): Promise<void> {
+  async #spoolMessages(planned: Planned, messages: readonly CheckedMessage[]): Promise<void> {
     for (let from = 0; from < messages.length; from += MESSAGES_A_LINE)
       await this.#spool.write(messages.slice(from, from + MESSAGES_A_LINE))
     planned.messages += messages.length
+    for (const { toolCalls } of messages) planned.toolCalls += toolCalls
     planned.length = this.#spool.position - planned.offset
     this.messages += messages.length
   }
@@ -117,7 +126,7 @@ export class Planner {
       this.#refuse(open.id, new TypeError('The rest of its messages is missing.'))
       return
     }
-    for (const [field, values] of Object.entries(open.notCarried))
+    for (const [field, values] of Object.entries(open.checking.notCarried))
       this.#notCarried[field] = (this.#notCarried[field] ?? 0) + values
   }
 

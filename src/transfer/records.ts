@@ -7,7 +7,8 @@ import type { Session } from '../sessions/session-types.ts'
 export const BUNDLE_VERSION = 1
 
 /** The columns of a message that hold JSON. */
-export type MessageJson = 'content' | 'tool_calls' | 'reasoning_details' | 'codex_reasoning_items'
+export const MESSAGE_JSON = ['content', 'tool_calls', 'reasoning_details', 'codex_reasoning_items'] as const
+export type MessageJson = (typeof MESSAGE_JSON)[number]
 
 /** A message in a bundle: what is null is left out. */
 export interface MessageRecord extends Omit<NewMessage, 'timestamp'> {

@@ -2,11 +2,13 @@ import { text } from '../database/cells.ts'
 import type { Connection } from '../database/connection.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import type { EventHandler } from '../events.ts'
+import { isTooDeep, toJson } from '../json.ts'
 import { type StoredMessage, toMessage } from '../messages/message-row.ts'
 import type { Message } from '../messages/message-types.ts'
 import { storedJson } from '../messages/structured-content.ts'
 import { FIELD_COLUMNS, toSession } from '../sessions/session-row.ts'
-import type { MessageJson, MessageRecord, SessionRecord } from './records.ts'
+import { isObject } from './guards.ts'
+import { MESSAGE_JSON, type MessageJson, type MessageRecord, type SessionRecord } from './records.ts'
 
 const sessionsAfter = fixedQuery((param: Param<{ id: string; limit: number }>) =>
   build
@@ -101,9 +103,11 @@ function toHead(
   events: EventHandler,
 ): SessionHead {
   const head: SessionHead = { type: 'session', ...toSession(connection, row, events) }
-  const model_config = lossy(text(row.model_config))
-  if (model_config !== undefined || (row.model_config !== null && head.model_config === null))
-    head.raw = { model_config: text(row.model_config) ?? '' }
+  const model_config = text(row.model_config)
+  // A list or a number reads as null.
+  if (model_config !== null && (head.model_config === null || lossy(model_config) !== undefined))
+    head.raw = { model_config }
+  if (isTooDeep(head.model_config)) head.model_config = null
   return head
 }
 
@@ -119,6 +123,8 @@ function toMessageRecord(
   if (inactive) record.inactive = inactive
   const raw = rawOf(row, message)
   if (raw) record.raw = raw
+  // JSON.stringify would run out of stack.
+  for (const column of MESSAGE_JSON) if (raw?.[column] && isTooDeep(record[column])) delete record[column]
   return record
 }
 
@@ -131,13 +137,8 @@ function rawOf(row: StoredMessage, message: Pick<Message, 'content' | 'tool_call
   // Broken content reads as its text, which is all there is.
   if (message.content !== text(row.content)) keep('content', storedJson(text(row.content), row.structured))
   const calls = text(row.tool_calls)
-  // An object reads as no calls, and a list may hold what is none.
-  const { tool_calls: read } = message
-  if (
-    calls !== null &&
-    calls !== '[]' &&
-    !(read?.length && read.every((call) => typeof call === 'object' && call))
-  )
+  // An object reads as no calls, a list may hold what is none, and one without calls is not stored.
+  if (calls !== null && !(message.tool_calls?.length && message.tool_calls.every(isObject)))
     raw = { ...raw, tool_calls: calls }
   else keep('tool_calls', calls)
   keep('reasoning_details', text(row.reasoning_details))
@@ -145,12 +146,16 @@ function rawOf(row: StoredMessage, message: Pick<Message, 'content' | 'tool_call
   return raw
 }
 
-/** A JSON text whose value would not bring it back, white space and escapes aside: broken, `1.0`, `1e400`, a key twice. */
+/**
+ * A JSON text whose value would not bring it back, white space and escapes aside: broken, `1.0`, `1e400`, a key twice;
+ * `null`, which is left out; and what is not taken as a value: integers from 2^53 on, more than 900 levels.
+ */
 function lossy(json: string | null): string | undefined {
   if (json === null) return undefined
   try {
-    const again = JSON.stringify(JSON.parse(json))
-    return again === json || again === compact(json) ? undefined : json
+    const value: unknown = JSON.parse(json)
+    const again = toJson(value, 'It')
+    return value !== null && (again === json || again === compact(json)) ? undefined : json
   } catch {
     return json
   }

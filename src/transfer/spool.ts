@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { closeSync, openSync, readSync, rmSync } from 'node:fs'
+import { readSync, rmSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +15,8 @@ const BUFFER = 1024 * 1024
 
 /**
  * A temporary file of JSON lines, which are written once and read back in any order: an import is checked to its end
- * before the first row is written, and need not fit into memory. Only its owner can read it.
+ * before the first row is written, and need not fit into memory. Only its owner can read it, and a process that is
+ * killed leaves nothing of it behind (on Windows, where a file that is open cannot be removed, it does).
  */
 export class Spool {
   readonly #path: string
@@ -23,7 +24,6 @@ export class Spool {
   #waiting = ''
   /** Where the next line goes. */
   position = 0
-  #descriptor: number | undefined
 
   private constructor(path: string, handle: FileHandle) {
     this.#path = path
@@ -32,7 +32,9 @@ export class Spool {
 
   static async create(): Promise<Spool> {
     const path = join(tmpdir(), `hermes-state-${randomUUID()}.jsonl`)
-    return new Spool(path, await open(path, 'wx', 0o600))
+    const handle = await open(path, 'wx+', 0o600)
+    if (process.platform !== 'win32') rmSync(path)
+    return new Spool(path, handle)
   }
 
   async write(value: unknown): Promise<void> {
@@ -50,13 +52,12 @@ export class Spool {
 
   /** Lines that have been flushed. */
   *lines({ offset, length }: Place): Generator<string> {
-    this.#descriptor ??= openSync(this.#path, 'r')
     const decoder = new StringDecoder('utf8')
     const buffer = Buffer.alloc(Math.min(length, BUFFER))
     let rest = ''
     for (let done = 0; done < length; ) {
       const wanted = Math.min(buffer.length, length - done)
-      const count = readSync(this.#descriptor, buffer, 0, wanted, offset + done)
+      const count = readSync(this.#handle.fd, buffer, 0, wanted, offset + done)
       if (count === 0) throw new Error(`'${this.#path}' was cut short by somebody else: import again.`)
       done += count
       const lines = (rest + decoder.write(buffer.subarray(0, count))).split('\n')
@@ -66,7 +67,6 @@ export class Spool {
   }
 
   async remove(): Promise<void> {
-    if (this.#descriptor !== undefined) closeSync(this.#descriptor)
     await this.#handle.close()
     rmSync(this.#path, { force: true })
   }

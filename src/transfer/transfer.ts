@@ -110,7 +110,8 @@ export class TransferRepository {
    * checked before the first is written; each is then stored with all of its messages, or not at all. They keep their
    * ids, times, counters, titles and lineage; messages get new ids in the same order.
    *
-   * Of a session only `id`, `source`, `started_at` and `messages` must be there, of a message `role` and `timestamp`.
+   * Of a session only `id`, `source`, `started_at` and `messages` must be there, of a message `role` and `timestamp`;
+   * counters that are not there are counted.
    *
    * @returns what became of each session; one that is not valid is refused, with the reason, and the others go on.
    * @throws the reason of `signal`, StateStoreBusyError, DiskFullError: the sessions stored by then stay, and
