@@ -3,7 +3,7 @@ import type { Connection } from '../database/connection.ts'
 import { build, fixedQuery, fixedRows, type Param } from '../database/fixed-query.ts'
 import { SessionEndedError, SessionNotFoundError } from '../errors.ts'
 import type { EventHandler } from '../events.ts'
-import { indexAppended } from '../search/bigram-index.ts'
+import { bigramText, indexAppended } from '../search/bigram-index.ts'
 import type { IndexHealth } from '../search/index-health.ts'
 import { tipOf } from '../sessions/tip.ts'
 import { keepClientId, storedId } from './client-ids.ts'
@@ -86,11 +86,15 @@ export function addToCounters(
   return new SessionEndedError(session_id, ended.end_reason, tip === session_id ? null : tip)
 }
 
-/** Inserts up to {@link ROWS_AT_ONCE} messages, also of several sessions, and returns their ids. */
+/**
+ * Inserts up to {@link ROWS_AT_ONCE} messages, also of several sessions, and returns their ids. `bigrams` are their texts
+ * for the index of scripts without spaces, where those were made before.
+ */
 export function insert(
   connection: Connection,
   messages: readonly CheckedMessage[],
   indexes: IndexHealth,
+  bigrams?: readonly string[],
 ): number[] {
   const rows = messages.map(({ values }) => values)
   // AUTOINCREMENT gives each row of a statement the id after the one before it.
@@ -102,7 +106,7 @@ export function insert(
       connection.run(insertStructured, { message_id, content: message.structured })
     keepClientId(connection, message, message_id)
   }
-  if (indexes.bigrams) indexAppended(connection, ids, rows)
+  if (indexes.bigrams) indexAppended(connection, ids, () => bigrams ?? rows.map(bigramText))
   connection.stored.push(...ids)
   return ids
 }

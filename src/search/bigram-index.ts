@@ -1,18 +1,19 @@
 import { sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
 import { integer } from '../database/filters.ts'
-import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
+import { build, fixedQuery, fixedRows, type Param } from '../database/fixed-query.ts'
+import { ROWS_AT_ONCE } from '../database/limits.ts'
 import { bigramsOf } from './bigrams.ts'
 import { type SearchedRow, searched } from './projection.ts'
 
 /** The index of scripts without spaces: `hs_bigrams`, and how far it has come. See migration 011. */
 
-const insertBigrams = fixedQuery((param: Param<{ id: number; text: string }>) => ({
-  compile: () =>
-    sql`insert into hs_bigrams (rowid, text) values (${integer(param('id'))}, ${param('text')})`.compile(
-      build,
-    ),
-}))
+const insertBigrams = fixedRows(
+  (param: Param<{ id: number; text: string }>) => sql`(${integer(param('id'))}, ${param('text')})`,
+  (rows) => ({
+    compile: () => sql`insert into hs_bigrams (rowid, text) values ${sql.join(rows)}`.compile(build),
+  }),
+)
 
 const deleteBigrams = fixedQuery((param: Param<{ id: number }>) => ({
   compile: () => sql`delete from hs_bigrams where rowid = ${integer(param('id'))}`.compile(build),
@@ -54,16 +55,19 @@ const above = fixedQuery((param: Param<{ id: number; limit: number }>) =>
     .limit(param('limit')),
 )
 
-/** Indexes messages that have just been inserted, unless others before them still wait for that. */
+/** Indexes messages that have just been inserted by their texts, unless others before them still wait for that. */
 export function indexAppended(
   connection: Connection,
   ids: readonly number[],
-  rows: readonly SearchedRow[],
+  texts: () => readonly string[],
 ): void {
   const [first, last] = [ids[0], ids.at(-1)]
   if (first === undefined || last === undefined) return
   if (connection.run(advance, { first, last }).changes === 0) return
-  for (const [index, row] of rows.entries()) add(connection, ids[index] as number, row)
+  add(
+    connection,
+    texts().map((text, index) => ({ id: ids[index] as number, text })),
+  )
 }
 
 /**
@@ -77,13 +81,17 @@ export function catchUp(connection: Connection, limit: number): boolean {
     const id = message_id as number
     connection.run(deleteBigrams, { id })
     const row = connection.get(byId, { id })
-    if (row) add(connection, id, row)
+    if (row) add(connection, [{ id, text: bigramText(row) }])
     connection.run(settle, { id })
   }
   const left = limit - changed.length
   if (left === 0) return false
   const rows = connection.all(above, { id: readWatermark(connection), limit: left })
-  for (const row of rows) add(connection, row.id, row)
+  for (let from = 0; from < rows.length; from += ROWS_AT_ONCE)
+    add(
+      connection,
+      rows.slice(from, from + ROWS_AT_ONCE).map((row) => ({ id: row.id, text: bigramText(row) })),
+    )
   const last = rows.at(-1)
   if (last) connection.run(setWatermark, { watermark: last.id })
   return rows.length < left
@@ -110,8 +118,14 @@ function readWatermark(connection: Connection): number {
   return connection.get(watermark, {})?.watermark ?? 0
 }
 
-function add(connection: Connection, id: number, row: SearchedRow): void {
+/** What the index holds of a message; '' for nothing. */
+export function bigramText(row: SearchedRow): string {
   const { content, tool_name, tool_calls } = searched(row)
-  const text = bigramsOf([content, tool_name, tool_calls])
-  if (text !== '') connection.run(insertBigrams, { id, text })
+  return bigramsOf([content, tool_name, tool_calls])
+}
+
+/** In one statement: FTS5 writes out its index at each. */
+function add(connection: Connection, texts: readonly { id: number; text: string }[]): void {
+  const filled = texts.filter(({ text }) => text !== '')
+  if (filled.length > 0) connection.run(insertBigrams(filled.length), filled)
 }
