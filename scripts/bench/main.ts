@@ -77,7 +77,7 @@ const rows: Row[] = []
 const others: {
   longest_lock_ms?: number
   index_bytes?: { words: number; bigrams: number }
-  writers?: Writers[]
+  writers?: Writers
   blocks?: Block[]
 } = {}
 let missed = false

@@ -6,8 +6,8 @@ const P99_SHARE = 0.6
 /** The longest that the event loop of a writer may be blocked, in milliseconds. */
 const BLOCK_MS = 25
 
-/** Two lines for each number of processes: at most 80 columns. */
-export function writersTable(all: readonly Writers[]): string {
+/** A line for a process alone, and two for each number of them together: at most 80 columns. */
+export function writersTable({ alone, together }: Writers): string {
   const names = ['appends/s', 'p50 ms', 'p99 ms', 'max ms', 'block ms', 'even', 'failed']
   const widths = names.map((name) => name.length + 2)
   const line = (start: string, side: string, cells: string[]) =>
@@ -23,7 +23,8 @@ export function writersTable(all: readonly Writers[]): string {
   ]
   return [
     line('writers', 'side', names),
-    ...all.flatMap(({ processes, mode, ours, raw }) => [
+    line(' 1 alone', 'raw', cells(alone)),
+    ...together.flatMap(({ processes, mode, ours, raw }) => [
       line(`${String(processes).padStart(2)} ${mode}`, 'ours', cells(ours)),
       line('', 'raw', cells(raw)),
     ]),
@@ -31,10 +32,10 @@ export function writersTable(all: readonly Writers[]): string {
 }
 
 /** What is asked of the store, and whether that was met. */
-export function writersTargets(all: readonly Writers[]): { text: string; met: boolean }[] {
-  const p99 = all.flatMap(({ mode, ours, raw }) => (mode === 'paced' ? [ours.p99_ms / raw.p99_ms] : []))
-  const block = Math.max(...all.map(({ ours }) => ours.longest_block_ms))
-  const failures = all.reduce((sum, { ours }) => sum + ours.failures, 0)
+export function writersTargets({ together }: Writers): { text: string; met: boolean }[] {
+  const p99 = together.flatMap(({ mode, ours, raw }) => (mode === 'paced' ? [ours.p99_ms / raw.p99_ms] : []))
+  const block = Math.max(...together.map(({ ours }) => ours.longest_block_ms))
+  const failures = together.reduce((sum, { ours }) => sum + ours.failures, 0)
   const shares = p99.map((share) => share.toFixed(2)).join(', ')
   return [
     { text: `paced p99, ours / raw: ${shares}, at most ${P99_SHARE}`, met: Math.max(...p99) <= P99_SHARE },

@@ -22,12 +22,19 @@ export interface Figures {
 }
 
 /** The figures of the two sides. */
-export interface Writers {
+export interface Together {
   processes: number
   /** At set times, or one append after the other. */
   mode: 'paced' | 'saturated'
   ours: Figures
   raw: Figures
+}
+
+/** What the whole of it found. */
+export interface Writers {
+  /** One process by SQL, one append after the other: nobody to wait for, so this is the disk and the machine. */
+  alone: Figures
+  together: Together[]
 }
 
 const PROCESSES = [2, 8, 16]
@@ -48,7 +55,7 @@ export async function benchWriters(
   program: string,
   folder: string,
   { rounds, seconds }: { rounds: number; seconds: number },
-): Promise<Writers[]> {
+): Promise<Writers> {
   const children = Array.from({ length: Math.max(...PROCESSES) }, () => fork(program))
   const died = new Promise<never>((_, reject) => {
     for (const child of children)
@@ -66,7 +73,7 @@ export async function benchWriters(
     await Promise.all(writers.map((child, n) => ask(child, { side, path, times: times[n]!, seconds })))
     const start = Date.now() + START_AFTER_MS
     const written = await Promise.all(writers.map((child) => ask<Written>(child, start)))
-    const figures = together(written, storedIn(path), seconds)
+    const figures = figuresOf(written, storedIn(path), seconds)
     for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })
     return figures
   }
@@ -74,11 +81,11 @@ export async function benchWriters(
   try {
     // Until JavaScript is compiled.
     for (const side of ['ours', 'raw'] as const) await round(side, saturated(children.length))
-    const alone: number[] = []
-    for (let n = 0; n < 3; n++) alone.push((await round('raw', saturated(1))).appends_a_second)
-    // The best: whatever else the machine does makes it less.
-    const pace = Math.max(...alone) * PACE
-    const all: Writers[] = []
+    const alone: Figures[] = []
+    for (let n = 0; n < 3; n++) alone.push(await round('raw', saturated(1)))
+    // Of the best: whatever else the machine does makes it less.
+    const pace = Math.max(...alone.map(({ appends_a_second }) => appends_a_second)) * PACE
+    const together: Together[] = []
     for (const mode of ['paced', 'saturated'] as const)
       for (const processes of PROCESSES) {
         const figures: Record<Order['side'], Figures[]> = { ours: [], raw: [] }
@@ -87,9 +94,9 @@ export async function benchWriters(
           for (const side of n % 2 ? (['ours', 'raw'] as const) : (['raw', 'ours'] as const))
             figures[side].push(await round(side, times))
         }
-        all.push({ processes, mode, ours: medians(figures.ours), raw: medians(figures.raw) })
+        together.push({ processes, mode, ours: medians(figures.ours), raw: medians(figures.raw) })
       }
-    return all
+    return { alone: medians(alone), together }
   } finally {
     for (const child of children) if (child.connected) child.disconnect()
   }
@@ -115,7 +122,7 @@ function storedIn(path: string): number {
   return stored
 }
 
-function together(written: readonly Written[], stored: number, seconds: number): Figures {
+function figuresOf(written: readonly Written[], stored: number, seconds: number): Figures {
   const latencies = written.flatMap(({ latencies_ms }) => latencies_ms).sort((a, b) => a - b)
   const at = (share: number) => latencies[Math.floor((latencies.length - 1) * share)] ?? Number.NaN
   const done = written.map(({ latencies_ms }) => latencies_ms.length)
