@@ -13,6 +13,7 @@ import { StoreHandle } from './database/store-handle.ts'
 import { makeViews } from './database/views.ts'
 import { patiently } from './database/waiting.ts'
 import { WriteQueue } from './database/write-queue.ts'
+import { CannotOpenError } from './errors.ts'
 import { FileEvents } from './events.ts'
 import { type Found, look } from './inspect.ts'
 import { keepMessages } from './messages/acknowledged.ts'
@@ -78,9 +79,9 @@ function resolvePath(path: string | undefined): string {
 async function openFile(path: string, shared: SharedOptions, options: OpenOptions): Promise<OpenFile> {
   const events = new FileEvents()
   events.add(options.onEvent)
-  const { readonly, synchronous, busyTimeout } = shared
+  const { readonly, synchronous, journalMode, busyTimeout } = shared
   const { signal } = options
-  const connecting = { path, readonly, synchronous, busyTimeout, signal, events: events.raise }
+  const connecting = { path, readonly, synchronous, journalMode, busyTimeout, signal, events: events.raise }
   const size = path === MEMORY ? undefined : fileSize(path)
   const found = size ? await look(connecting, (found) => found) : NOTHING_FOUND
   assertUsable(found.state, path)
@@ -103,7 +104,7 @@ async function openFile(path: string, shared: SharedOptions, options: OpenOption
       keep: (connection, ids) => keepMessages(connection, ids, indexes),
       others: reader,
     })
-    return { queue, reader, events, info, context, options: shared }
+    return { queue, reader, events, info, context, options: { ...shared, journalMode: info.journalMode } }
   } catch (error) {
     opened.connection.close()
     throw error
@@ -114,7 +115,7 @@ async function openFile(path: string, shared: SharedOptions, options: OpenOption
 async function describe(
   { connection, migrations, mended }: Opened,
   found: Found,
-  { busyTimeout, signal, events }: ConnectionOptions,
+  { busyTimeout, journalMode: wanted, signal, events }: ConnectionOptions,
 ): Promise<Pick<OpenFile, 'info' | 'context'> & { shapes: Pick<ReaderData, 'shape' | 'complete'> }> {
   const { path, readonly } = connection
   const state = await patiently(() => inspect(connection), busyTimeout, signal)
@@ -129,7 +130,11 @@ async function describe(
     (newer || readonly ? found.wordIndex : null) ?? inspectWordIndex(connection, shape, false)
   if (problem !== null) events(wordIndexUnused(path, problem))
   const journalMode = String(connection.pragma('journal_mode'))
-  if (!readonly && journalMode !== 'wal' && path !== MEMORY)
+  if (wanted !== undefined && journalMode !== wanted && !readonly)
+    throw new CannotOpenError(
+      `SQLite keeps '${path}' in journal mode '${journalMode}' and not in '${wanted}': leave journalMode out to use it as it is. Its messages were not touched.`,
+    )
+  if (!readonly && journalMode !== 'wal' && journalMode !== wanted && path !== MEMORY)
     events({
       level: 'warning',
       type: 'journal-mode',

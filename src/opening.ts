@@ -26,7 +26,7 @@ export async function openOwn(
   connecting: ConnectionOptions,
   { migrate: mayMigrate = true, additions = true }: OpenOptions,
 ): Promise<Opened> {
-  const { path, readonly, busyTimeout, signal, events } = connecting
+  const { path, readonly, busyTimeout, journalMode = 'wal', signal, events } = connecting
   const interrupted = state.kind === 'hermes' && state.version === 0
   if (readonly && (state.kind === 'empty' || interrupted))
     throw new CannotOpenError(
@@ -50,7 +50,8 @@ export async function openOwn(
   try {
     if (readonly || !behind) return { connection, migrations: [], mended: [] }
     const report = await migrate(connection, { additions, busyTimeout, signal })
-    if (keepJournalMode) await patiently(() => connection.pragma('journal_mode = wal'), busyTimeout, signal)
+    if (keepJournalMode)
+      await patiently(() => connection.pragma(`journal_mode = ${journalMode}`), busyTimeout, signal)
     if (size === 0) reportEmptyFile(path, events)
     reportMigration(connection, report, events)
     return { connection, ...report }

@@ -22,6 +22,12 @@ export interface OpenOptions {
   newerSchema?: 'readonly' | 'write' | 'refuse'
   /** `full` (default): an acknowledged message survives a power cut. `normal`: the last ones may not, and writes are faster. */
   synchronous?: 'full' | 'normal'
+  /**
+   * `wal`: readers and writers do not block each other; opening fails where SQLite cannot do that. `delete`: a rollback
+   * journal, for network file systems, where WAL is not safe; a file in WAL mode is changed while nobody else has it
+   * open, and all processes must say the same. Default: `wal` where it goes, with an event where it does not.
+   */
+  journalMode?: 'wal' | 'delete'
   /** Milliseconds that a write, or opening, waits for another process's lock. Default 20,000. */
   busyTimeout?: number
   /** Search in another thread. Default true; a file that is not in WAL mode, or in memory, is searched in this one. */
@@ -35,7 +41,11 @@ export interface OpenOptions {
 /** Options that hold for a file, whichever of its stores uses it. */
 export type SharedOptions = Required<
   Pick<OpenOptions, 'readonly' | 'additions' | 'newerSchema' | 'synchronous' | 'busyTimeout'>
->
+> &
+  Pick<OpenOptions, 'journalMode'>
+
+/** What holds for a file that is open: its journal mode is the one it has. */
+export type InForce = Omit<SharedOptions, 'journalMode'> & { journalMode: string }
 
 /** @throws TypeError for options that are not valid. */
 export function checkOptions({
@@ -43,6 +53,7 @@ export function checkOptions({
   additions = true,
   newerSchema = 'readonly',
   synchronous = 'full',
+  journalMode,
   busyTimeout = BUSY_TIMEOUT_MS,
 }: OpenOptions): SharedOptions {
   checkCount(busyTimeout, 'busyTimeout')
@@ -50,7 +61,9 @@ export function checkOptions({
     throw new TypeError("synchronous must be 'full' or 'normal'.")
   if (newerSchema !== 'readonly' && newerSchema !== 'write' && newerSchema !== 'refuse')
     throw new TypeError("newerSchema must be 'readonly', 'write' or 'refuse'.")
-  return { readonly, additions, newerSchema, synchronous, busyTimeout }
+  if (journalMode !== undefined && journalMode !== 'wal' && journalMode !== 'delete')
+    throw new TypeError("journalMode must be 'wal' or 'delete'.")
+  return { readonly, additions, newerSchema, synchronous, journalMode, busyTimeout }
 }
 
 /**
@@ -58,9 +71,9 @@ export function checkOptions({
  *
  * @throws OptionConflictError
  */
-export function assertAgrees(path: string, given: OpenOptions, inForce: SharedOptions): void {
+export function assertAgrees(path: string, given: OpenOptions, inForce: InForce): void {
   for (const [name, value] of Object.entries(inForce)) {
-    const wanted = given[name as keyof SharedOptions]
+    const wanted = given[name as keyof InForce]
     if (wanted !== undefined && wanted !== value) throw new OptionConflictError(path, name, wanted, value)
   }
 }

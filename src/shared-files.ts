@@ -3,7 +3,7 @@ import type { RepositoryContext } from './database/repository.ts'
 import type { WriteQueue } from './database/write-queue.ts'
 import { CannotOpenError } from './errors.ts'
 import type { FileEvents } from './events.ts'
-import type { SharedOptions } from './options.ts'
+import type { InForce } from './options.ts'
 import type { Reader } from './reader/reader.ts'
 import type { StoreInfo } from './store.ts'
 
@@ -14,7 +14,7 @@ export interface OpenFile {
   reader: Reader | null
   events: FileEvents
   info: StoreInfo
-  options: SharedOptions
+  options: InForce
   context: Omit<RepositoryContext, 'executor'>
 }
 

@@ -1,11 +1,10 @@
 import type Database from 'better-sqlite3'
 import type { FixedQuery } from '../../src/database/fixed-query.ts'
-import { CHECKPOINT_EVERY_N_WRITES } from '../../src/database/limits.ts'
 import { listedPages } from '../../src/database/session-pages.ts'
-import type { NewMessage, SessionSummary, StateStore } from '../../src/index.ts'
-import { bigramsOf } from '../../src/search/bigrams.ts'
+import type { SessionSummary, StateStore } from '../../src/index.ts'
 import { previewOf, summaryOf } from '../../src/sessions/list.ts'
 import { englishMessage, message } from './data.ts'
+import { rawAppend } from './raw-append.ts'
 
 /** One operation, by the store and by better-sqlite3 with the same SQL. */
 export interface Case {
@@ -22,38 +21,12 @@ export interface Case {
 
 /** Appends, batches and point reads, on two files of the same content. */
 export function smallCases(store: StateStore, raw: Database.Database): Case[] {
-  const begin = raw.prepare('begin immediate')
-  const commit = raw.prepare('commit')
-  const insert = raw.prepare(`
-    insert into messages (session_id, role, content, tool_call_id, tool_calls, tool_name, timestamp, token_count,
-      finish_reason, reasoning, reasoning_details, codex_reasoning_items)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-  const count = raw.prepare(`
-    update sessions set message_count = coalesce(message_count, 0) + ?,
-      tool_call_count = coalesce(tool_call_count, 0) + ?
-    where id = ? returning ended_at, end_reason`)
-  const advance = raw.prepare('update hs_bigrams_state set watermark = ? where watermark = ? - 1')
+  const append = rawAppend(raw)
   const session = raw.prepare('select * from sessions where id = ?')
   const messages = raw.prepare(`
     select messages.*, structured.content as structured from messages
     left join hs_structured_content as structured on structured.message_id = messages.id
     where messages.session_id = ? and messages.id > ? and messages.id < ? order by messages.id limit cast(? as integer)`)
-
-  const pairs = raw.prepare('insert into hs_bigrams (rowid, text) values (cast(? as integer), ?)')
-  let commits = 0
-  const transaction = (items: NewMessage[]) => {
-    begin.run()
-    count.get([items.length, 0, 'bench'])
-    const ids = items.map(({ role, content, timestamp }) => {
-      const values = ['bench', role, content, null, null, null, timestamp, null, null, null, null, null]
-      return Number(insert.run(values).lastInsertRowid)
-    })
-    advance.run([ids.at(-1), ids[0]])
-    for (const [index, { content }] of items.entries()) pairs.run([ids[index], bigramsOf([String(content)])])
-    commit.run()
-    // As often as the store.
-    if (++commits % CHECKPOINT_EVERY_N_WRITES === 0) raw.pragma('wal_checkpoint(passive)')
-  }
   const many = (length: number) => Array.from({ length }, () => message())
   const read = () => messages.all(['read', 0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER])
 
@@ -62,7 +35,7 @@ export function smallCases(store: StateStore, raw: Database.Database): Case[] {
       name: 'append',
       calls: 400,
       ours: () => store.messages.append('bench', message()),
-      raw: () => transaction([message()]),
+      raw: () => append([message()]),
       target: 1.15,
     },
     {
@@ -70,7 +43,7 @@ export function smallCases(store: StateStore, raw: Database.Database): Case[] {
       calls: 20,
       ours: () => Promise.all(many(8).map((item) => store.messages.append('bench', item))),
       raw: () => {
-        for (const item of many(8)) transaction([item])
+        for (const item of many(8)) append([item])
       },
       target: 0.5,
     },
@@ -78,7 +51,7 @@ export function smallCases(store: StateStore, raw: Database.Database): Case[] {
       name: 'batch of 100',
       calls: 12,
       ours: () => store.messages.appendMany('bench', many(100)),
-      raw: () => transaction(many(100)),
+      raw: () => append(many(100)),
       target: 1.05,
     },
     {

@@ -1,26 +1,57 @@
 /**
- * npm run bench [-- --small] [-- --json FILE]: times the store against better-sqlite3 with the same SQL, call
- * by call in turn, each group of cases in fresh processes; medians. A ratio of 1.00 is as fast as by hand. By
- * hand means a statement a row: where the store has a better way, that shows.
+ * npm run bench [-- --small] [-- --only GROUP] [-- --json FILE]: times the store against better-sqlite3 with the
+ * same SQL, call by call in turn, each group of cases in fresh processes; medians. A ratio of 1.00 is as fast as by
+ * hand. By hand means a statement a row: where the store has a better way, that shows. Then processes that write
+ * one file together, by the store and by hand in turn.
  */
 import { execFileSync } from 'node:child_process'
-import { closeSync, cpSync, fsyncSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  fsyncSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import Database from 'better-sqlite3'
 import { build } from 'esbuild'
+import type { Block } from './blocks.ts'
 import { makeEmpty, makeLineage, makeOld, makeSessions, makeSmall } from './data.ts'
+import { median } from './median.ts'
 import { searchFile } from './search-data.ts'
+import type { Transferred } from './transfer.ts'
 import type { Measured, Pruned } from './worker.ts'
+import { benchWriters, type Writers } from './writers.ts'
+import { writersTable, writersTargets } from './writers-table.ts'
 
-const { values: flags } = parseArgs({ options: { small: { type: 'boolean' }, json: { type: 'string' } } })
+const GROUPS = [
+  'small',
+  'additions',
+  'sessions',
+  'lineage',
+  'search',
+  'prune',
+  'transfer',
+  'blocks',
+  'writers',
+]
+const { values: flags } = parseArgs({
+  options: { small: { type: 'boolean' }, only: { type: 'string' }, json: { type: 'string' } },
+})
+if (flags.only !== undefined && !GROUPS.includes(flags.only))
+  throw new TypeError(`--only must be one of ${GROUPS.join(', ')}.`)
 const PROCESSES = flags.small ? 1 : 3
 const ROUNDS = flags.small ? 5 : 11
 const SIZES = flags.small ? [1_000, 10_000] : [1_000, 100_000]
 const SEARCHED = flags.small ? 50_000 : 1_000_000
 const OLD = flags.small ? 100 : 1_000
+const TOGETHER = flags.small ? { rounds: 3, seconds: 1 } : { rounds: 5, seconds: 3 }
 
 interface Row extends Measured {
   ratio: number
@@ -28,42 +59,96 @@ interface Row extends Measured {
 }
 
 // As an application would run it: tsx has every function call a helper when it is made.
-const worker = fileURLToPath(new URL('../../.cache/bench-worker.js', import.meta.url))
+const programs = fileURLToPath(new URL('../../.cache/bench/', import.meta.url))
 await build({
-  entryPoints: [fileURLToPath(new URL('worker.ts', import.meta.url))],
-  outfile: worker,
+  entryPoints: ['worker.ts', 'writer.ts', 'transfer.ts', 'blocks.ts'].map((name) =>
+    fileURLToPath(new URL(name, import.meta.url)),
+  ),
+  outdir: programs,
   bundle: true,
   platform: 'node',
   format: 'esm',
   target: 'node20',
   packages: 'external',
 })
+const builtPackage = fileURLToPath(new URL('../../dist/src/index.js', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'hermes-state-bench-'))
 const rows: Row[] = []
+const others: {
+  longest_lock_ms?: number
+  index_bytes?: { words: number; bigrams: number }
+  writers?: Writers[]
+  blocks?: Block[]
+} = {}
+let missed = false
 try {
-  console.log(heading('microseconds a call'))
-  await group('small', makeSmall)
-  const additions = [join(folder, 'additions.db'), join(folder, 'none.db')]
-  for (const [index, path] of additions.entries()) await makeEmpty(path, index === 0)
-  measure('additions', additions)
-  const [few, many] = SIZES as [number, number]
-  await group(String(few), (path) => makeSessions(path, few), `, ${few.toLocaleString('en')} sessions`)
-  await group(String(many), (path) => makeSessions(path, many), `, ${many.toLocaleString('en')}`)
-  // The store on both files in one process: `raw` is the time in the smaller one.
-  measure(
-    'sizes',
-    [many, few].map((size) => join(folder, `${size}-ours.db`)),
-    `: ${many.toLocaleString('en')} / ${few.toLocaleString('en')}`,
-  )
-  await group('lineage', makeLineage)
+  if (flags.only !== 'writers') console.log(heading('microseconds a call'))
+  if (wanted('small')) await group('small', makeSmall)
+  if (wanted('additions')) {
+    const additions = [join(folder, 'additions.db'), join(folder, 'none.db')]
+    for (const [index, path] of additions.entries()) await makeEmpty(path, index === 0)
+    measure('additions', additions)
+  }
+  if (wanted('sessions')) {
+    const [few, many] = SIZES as [number, number]
+    await group(String(few), (path) => makeSessions(path, few), `, ${few.toLocaleString('en')} sessions`)
+    await group(String(many), (path) => makeSessions(path, many), `, ${many.toLocaleString('en')}`)
+    // The store on both files in one process: `raw` is the time in the smaller one.
+    measure(
+      'sizes',
+      [many, few].map((size) => join(folder, `${size}-ours.db`)),
+      `: ${many.toLocaleString('en')} / ${few.toLocaleString('en')}`,
+    )
+  }
+  if (wanted('lineage')) await group('lineage', makeLineage)
+  if (wanted('search')) {
+    const searched = await searchFile(SEARCHED)
+    measure('search', [searched, searched], `, ${SEARCHED.toLocaleString('en')}`)
+    others.index_bytes = indexBytes(searched)
+    const { words, bigrams } = others.index_bytes
+    console.log(`indexes of ${SEARCHED.toLocaleString('en')} messages: ${words} bytes a message for words,`)
+    console.log(`${bigrams} for scripts without spaces (a tenth of them has a Chinese sentence)`)
+  }
+  if (wanted('prune')) others.longest_lock_ms = await prune()
+  if (wanted('transfer')) await transfer()
+  if (wanted('blocks')) {
+    others.blocks = runProgram<Block[]>('blocks', [await searchFile(SEARCHED), builtPackage])
+    console.log(
+      `\nlongest block of the event loop on ${SEARCHED.toLocaleString('en')} messages, milliseconds`,
+    )
+    for (const { name, longest_ms, took_ms, target_ms } of others.blocks) {
+      const met = longest_ms <= target_ms
+      const cells = [longest_ms.toFixed(1), `in ${took_ms.toFixed(0)}`, `${target_ms}  ${verdict(met)}`]
+      console.log(name.padEnd(44) + cells.map((cell) => cell.padStart(11)).join(''))
+      missed ||= !met
+    }
+  }
+  if (wanted('writers')) {
+    others.writers = await benchWriters(`${programs}writer.js`, folder, TOGETHER)
+    console.log(writersTable(others.writers))
+    for (const { text, met } of writersTargets(others.writers)) {
+      // Rounds of a second are too short to judge by.
+      console.log(flags.small ? text : `${text}: ${verdict(met)}`)
+      missed ||= !flags.small && !met
+    }
+  }
+  if (flags.json) writeFileSync(flags.json, JSON.stringify({ rows, ...others }, null, 2))
+  if (missed || rows.some(({ met }) => met === false)) process.exitCode = 1
+} finally {
+  rmSync(folder, { recursive: true })
+}
 
-  const searched = await searchFile(SEARCHED)
-  measure('search', [searched, searched], `, ${SEARCHED.toLocaleString('en')}`)
+function wanted(group: string): boolean {
+  return flags.only === undefined || flags.only === group
+}
 
-  await makeOld(join(folder, 'old.db'), OLD)
+/** Prunes a copy of one file in each process. Returns how long others found it locked at most, in milliseconds. */
+async function prune(): Promise<number> {
+  const old = join(folder, 'old.db')
+  if (!existsSync(old)) await makeOld(old, OLD)
   const pruned = Array.from({ length: PROCESSES }, () => {
     const [ours, raw] = [join(folder, 'prune-ours.db'), join(folder, 'prune-raw.db')]
-    for (const copy of [ours, raw]) copyFile(join(folder, 'old.db'), copy)
+    for (const copy of [ours, raw]) copyFile(old, copy)
     return run<Pruned>('prune', [ours, raw])
   })
   const of = (name: keyof Pruned) => median(pruned.map((result) => result[name]))
@@ -75,16 +160,42 @@ try {
   })
   const lock = of('longest_lock_ms')
   console.log(`its longest lock: ${lock.toFixed(0)} ms, at most 150: ${verdict(lock <= 150)}`)
-  const bytes = indexBytes(searched)
-  console.log(
-    `indexes of ${SEARCHED.toLocaleString('en')} messages: ${bytes.words} bytes a message for words,`,
-  )
-  console.log(`${bytes.bigrams} for scripts without spaces (a tenth of them has a Chinese sentence)`)
-  if (flags.json)
-    writeFileSync(flags.json, JSON.stringify({ rows, longest_lock_ms: lock, index_bytes: bytes }, null, 2))
-  if (lock > 150 || rows.some(({ met }) => met === false)) process.exitCode = 1
-} finally {
-  rmSync(folder, { recursive: true })
+  missed ||= lock > 150
+  return lock
+}
+
+/** Exports a file and imports that into an empty store, by the store and by way of an array of all there is. */
+async function transfer(): Promise<void> {
+  const [from, empty, into, file] = ['old.db', 'empty.db', 'into.db', 'sessions.jsonl'].map((name) =>
+    join(folder, name),
+  ) as [string, string, string, string]
+  if (!existsSync(from)) await makeOld(from, OLD)
+  await makeEmpty(empty, true)
+  const runs = Array.from({ length: PROCESSES }, (_, n) => {
+    const sides = n % 2 ? (['ours', 'array'] as const) : (['array', 'ours'] as const)
+    const results = sides.map((side) => {
+      for (const path of [file, into, `${into}-wal`, `${into}-shm`]) rmSync(path, { force: true })
+      copyFile(empty, into)
+      return [side, runProgram<Transferred>('transfer', [side, from, into, file])] as const
+    })
+    return Object.fromEntries(results)
+  })
+  const of = (side: string, value: (result: Transferred) => number) =>
+    median(runs.map((results) => value(results[side]!)))
+  const rows: [string, (result: Transferred) => number, number?][] = [
+    ['export', ({ export_s }) => export_s * 1e6],
+    ['import', ({ import_s }) => import_s * 1e6],
+    ['export and import', ({ export_s, import_s }) => (export_s + import_s) * 1e6, 0.8],
+    ['its peak memory, MB,', ({ peak_mb }) => peak_mb, 0.6],
+  ]
+  for (const [name, value, target] of rows)
+    report({
+      name: `${name} of ${(OLD * 100).toLocaleString('en')} / array`,
+      ours: of('ours', value),
+      raw: of('array', value),
+      // A hundredth of it is over before memory counts.
+      target: flags.small ? undefined : target,
+    })
 }
 
 /** Makes a file, runs the group on two copies of it in fresh processes, and prints the medians. */
@@ -123,8 +234,11 @@ function measure(name: string, files: string[], suffix = ''): void {
 }
 
 function run<Result>(group: string, files: string[]): Result {
-  const output = execFileSync(process.execPath, [worker, group, String(ROUNDS), ...files])
-  return JSON.parse(output.toString())
+  return runProgram('worker', [group, String(ROUNDS), ...files])
+}
+
+function runProgram<Result>(name: string, args: string[]): Result {
+  return JSON.parse(execFileSync(process.execPath, [`${programs}${name}.js`, ...args]).toString())
 }
 
 function report(measured: Measured): void {
@@ -153,8 +267,4 @@ function heading(unit: string): string {
 
 function verdict(met: boolean | undefined): string {
   return met ? 'ok' : 'MISSED'
-}
-
-function median(values: number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 }

@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { openStateStore } from '../../src/index.ts'
 import { additionsCase, type Case, lineageCases, listCases, sizeCases, smallCases } from './cases.ts'
+import { median } from './median.ts'
 import { searchCases } from './search-cases.ts'
 
 export interface Measured {
@@ -129,8 +130,4 @@ function rawPrune(path: string): number {
   if (db.inTransaction) db.exec('commit')
   db.close()
   return (performance.now() - started) / 1_000
-}
-
-function median(values: number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 }

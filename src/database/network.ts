@@ -34,7 +34,7 @@ export async function reportNetwork(path: string, events: EventHandler): Promise
     events({
       level: 'warning',
       type: 'network-file-system',
-      message: `'${path}' is on a network file system (${file_system}), where several machines that write it can damage it: keep it on a local disk, or use it from one machine only.`,
+      message: `'${path}' is on a network file system (${file_system}), where several machines that write it can damage it: keep it on a local disk, or use it from one machine only, with journalMode: 'delete'.`,
       path,
       file_system,
     })

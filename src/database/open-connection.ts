@@ -1,5 +1,6 @@
 import Database from 'better-sqlite3'
 import type { EventHandler } from '../events.ts'
+import type { OpenOptions } from '../options.ts'
 import { Connection } from './connection.ts'
 import { assertWritable } from './file-access.ts'
 import { SQLITE_WAIT_MS, WAL_LIMIT_BYTES } from './limits.ts'
@@ -15,6 +16,8 @@ export interface ConnectionOptions {
   onlyLooking?: boolean
   /** Leave the journal mode as it is. */
   keepJournalMode?: boolean
+  /** Default: `wal`. */
+  journalMode?: OpenOptions['journalMode']
   synchronous: 'full' | 'normal'
   busyTimeout: number
   signal: AbortSignal | undefined
@@ -55,7 +58,7 @@ export function openImage(image: Buffer, events: EventHandler): Connection {
 
 function configure(
   db: Database.Database,
-  { readonly, onlyLooking, keepJournalMode, synchronous }: ConnectionOptions,
+  { readonly, onlyLooking, keepJournalMode, journalMode = 'wal', synchronous }: ConnectionOptions,
 ): void {
   // What the schema of somebody's file says must not run functions with side effects.
   db.pragma('trusted_schema = off')
@@ -63,7 +66,7 @@ function configure(
   // Reads the file: from here on it is known to be a database.
   const mode = db.pragma('journal_mode', { simple: true })
   if (readonly || onlyLooking) return
-  if (mode !== 'wal' && !keepJournalMode) db.pragma('journal_mode = wal')
+  if (mode !== journalMode && !keepJournalMode) db.pragma(`journal_mode = ${journalMode}`)
   // better-sqlite3 is compiled for NORMAL, which may lose the last commits in a power cut.
   db.pragma(`synchronous = ${synchronous}`)
   if (process.platform === 'darwin') db.pragma('checkpoint_fullfsync = on')
