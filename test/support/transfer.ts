@@ -1,4 +1,10 @@
-import type { MessageRecord, SessionRecord, StateStore } from '../../src/index.ts'
+import type {
+  ImportOptions,
+  MessageRecord,
+  SessionRecord,
+  SessionReport,
+  StateStore,
+} from '../../src/index.ts'
 
 /** All that an iterable gives, in order. */
 export async function collect<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
@@ -42,4 +48,13 @@ export async function sizes(store: StateStore): Promise<Record<string, number>> 
   for (const { id } of await store.sessions.list({ limit: 1000, preview: false }))
     found[id] = await store.messages.count(id)
   return found
+}
+
+/** What became of each session of an import. */
+export async function outcome(
+  store: StateStore,
+  records: unknown[],
+  options?: ImportOptions,
+): Promise<SessionReport[]> {
+  return (await store.transfer.importSessions(records, options)).sessions
 }
