@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { now } from '../arguments.ts'
 import { BUSY_TIMEOUT_MS } from '../database/limits.ts'
 import { openConnection } from '../database/open-connection.ts'
-import { MigrationNeededError } from '../errors.ts'
+import { MigrationNeededError, OptionConflictError } from '../errors.ts'
 import { MAX_TITLE_LENGTH, sanitizeTitle } from '../sessions/title-text.ts'
 import { isBundleHeader, readBundle } from './bundle-file.ts'
 import type { ImportedConversation } from './conversation.ts'
@@ -63,7 +63,11 @@ async function* recordsOfState(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<unknown> {
   try {
-    await using other = await openOther(path, true)
+    await using other = await openOther(path, true).catch((error: unknown) => {
+      // This process has it open to write, so it is up to date: sharing that writes nothing.
+      if (error instanceof OptionConflictError) return openOther(path, false)
+      throw error
+    })
     yield* other.transfer.exportAll({ signal })
     return
   } catch (error) {

@@ -100,7 +100,13 @@ export class TransferRepository {
         })(),
       )
       const file = createWriteStream(partial)
-      await (target.endsWith('.gz') ? pipeline(text, createGzip(), file) : pipeline(text, file))
+      const closed = new Promise<void>((resolve) => file.once('close', resolve))
+      try {
+        await (target.endsWith('.gz') ? pipeline(text, createGzip(), file) : pipeline(text, file))
+      } finally {
+        // A stream that has failed may still be about to open its file, and would make it anew.
+        await closed
+      }
       return { path: target, bytes: statSync(partial).size, ...done }
     })
   }
