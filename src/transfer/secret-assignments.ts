@@ -23,7 +23,7 @@ const PLACEHOLDER =
   /^(?:[$<{%].*|\[redacted:.*|[*x.•]+|str(?:ing)?|null|none|nil|true|false|undefined|required|optional)$/is
 /** In JSON text such as `["PASSWORD=", "x"]` the quote ends a text. */
 const BETWEEN_TEXTS = /^\s*[,:}\]]/
-const PATH = /^[a-z_]\w*(?:\.[a-z_]\w*)+$/i
+const PATH = /^[a-z_]\w*(?:\.[a-z_]\w*)+\[?$/i
 
 /**
  * The values that are assigned to names like `API_KEY`, `"password"` or `--client-secret`, in code, in configuration
@@ -79,7 +79,7 @@ function endOfBare(text: string, start: number): number {
 /**
  * The index of the quote that closes, with its backslashes. Where JSON text lies in JSON text, n levels deep, a quote
  * has b = 2ⁿ - 1 backslashes, one inside the value 2b + 1, and each backslash of the value itself is 2b + 2 of them.
- * A value in other quotes goes no further than a double one: that may end the JSON text it stands in.
+ * A value ends at a double quote that may end the JSON text it stands in, even where its own quote is missing.
  */
 function endOfQuoted(text: string, start: number, open: string): number {
   const quote = open.at(-1)
@@ -89,7 +89,7 @@ function endOfQuoted(text: string, start: number, open: string): number {
     const character = text[index]
     if (character === '\n') break
     if (character === quote && (backslashes - before) % (2 * before + 2) === 0) return index - before
-    if (character === '"' && quote !== '"') return index - backslashes
+    if (character === '"' && (quote !== '"' || backslashes < before)) return index - backslashes
     backslashes = character === '\\' ? backslashes + 1 : 0
   }
   return endOfBare(text, start)
