@@ -88,9 +88,19 @@ function endOfQuoted(text: string, start: number, open: string): number {
   for (let index = start; index < text.length && index - start < LONGEST; index++) {
     const character = text[index]
     if (character === '\n') break
-    if (character === quote && (backslashes - before) % (2 * before + 2) === 0) return index - before
-    if (character === '"' && (quote !== '"' || backslashes < before)) return index - backslashes
+    if (character === quote && isEnd(backslashes, before)) return index - before
+    if (character === '"' && (quote !== '"' || endsOuter(backslashes, before))) return index - backslashes
     backslashes = character === '\\' ? backslashes + 1 : 0
   }
   return endOfBare(text, start)
+}
+
+function isEnd(backslashes: number, before: number): boolean {
+  return (backslashes - before) % (2 * before + 2) === 0
+}
+
+/** Whether a quote ends a text that the one with so many backslashes before its quotes stands in. */
+function endsOuter(backslashes: number, before: number): boolean {
+  for (let outer = 0; outer < before; outer = 2 * outer + 1) if (isEnd(backslashes, outer)) return true
+  return false
 }
