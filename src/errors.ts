@@ -242,7 +242,7 @@ export class DamagedFileError extends StateStoreError {
   readonly code = 'DAMAGED'
 }
 
-/** The disk, or the quota, is full. The write left nothing behind. */
+/** The disk, or the quota, is full. A write to the store left nothing behind. */
 export class DiskFullError extends StateStoreError {
   readonly code = 'DISK_FULL'
 }

@@ -66,6 +66,7 @@ export { MAX_TITLE_LENGTH, sanitizeTitle } from './sessions/title-text.ts'
 export type { TitleRepository } from './sessions/titles.ts'
 export type { StateStore, StateTransaction, StoreInfo } from './store.ts'
 export type { NotCarried } from './transfer/checked-session.ts'
+export type { SecretPattern } from './transfer/credential-patterns.ts'
 export type { ExportProgress, Selected } from './transfer/export.ts'
 export { fromHermes, type HermesMessage, type HermesSession, toHermes } from './transfer/hermes.ts'
 export type { ImportOptions, ImportProgress, ImportReport, SessionReport } from './transfer/import.ts'
@@ -78,6 +79,9 @@ export {
   type MessagesRecord,
   type SessionRecord,
 } from './transfer/records.ts'
+export { type RedactOptions, Redactor, redact, redactJson, redactRecord } from './transfer/redact.ts'
+export { convertScratchpadToThink, hasIncompleteScratchpad } from './transfer/scratchpad.ts'
+export { type SaveTrajectoryOptions, saveTrajectory, type TrajectoryTurn } from './transfer/trajectory.ts'
 export type { ExportFileResult, ExportOptions, TransferRepository } from './transfer/transfer.ts'
 export type { DayUsage, ModelUsage, SourceUsage, UsageTotals } from './usage/reports.ts'
 export type { SetUsageOptions, Usage, UsageRepository } from './usage/usage.ts'
