@@ -1,18 +1,18 @@
 import { createReadStream } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
+import { pipeline } from 'node:stream'
+import { createGunzip } from 'node:zlib'
 import type { JsonArray, JsonValue } from '../json.ts'
 import type { ImportedConversation } from './conversation.ts'
+import { FORMATS, formatOf } from './formats.ts'
 import { isArray, isObject, parseJson } from './guards.ts'
-import { fromOpenAi } from './openai.ts'
-import { fromParts } from './parts.ts'
-import { fromShareGpt } from './sharegpt.ts'
-import { fromSweAgent } from './swe-agent.ts'
 
 /**
  * Reads the conversations of a transcript file, in order. What the file is shows in its content, never in its
  * name: one JSON document (a conversation, an array of messages, or an array of conversations), or JSON Lines
- * with such a document on each line, which are read one at a time. A conversation is in OpenAI form, a list of
- * parts, ShareGPT or a SWE-agent trajectory; one file may mix them.
+ * with such a document on each line, which are read one at a time; either may be compressed by gzip. A conversation
+ * is in OpenAI's form, Anthropic's or the Vercel AI SDK's, a list of parts, ShareGPT or a SWE-agent trajectory; one
+ * file may mix them.
  *
  * @example
  * for await (const conversation of readConversations('chats.jsonl')) console.log(conversation.messages.length)
@@ -22,7 +22,8 @@ import { fromSweAgent } from './swe-agent.ts'
  */
 export async function* readConversations(path: string): AsyncGenerator<ImportedConversation> {
   if (!(await isJsonLines(path))) {
-    const text = await readFile(path, 'utf8')
+    let text = ''
+    for await (const chunk of readText(path)) text += chunk
     yield* fromDocument(parse(text, path, 'one JSON document, or JSON Lines with one on each line'), path)
     return
   }
@@ -51,8 +52,8 @@ async function isJsonLines(path: string): Promise<boolean> {
  */
 async function* readLines(path: string): AsyncGenerator<string> {
   let line = ''
-  for await (const chunk of createReadStream(path, 'utf8')) {
-    const [end = '', ...next] = String(chunk).split('\n')
+  for await (const chunk of readText(path)) {
+    const [end = '', ...next] = chunk.split('\n')
     line += end
     for (const start of next) {
       yield line
@@ -60,6 +61,24 @@ async function* readLines(path: string): AsyncGenerator<string> {
     }
   }
   yield line
+}
+
+async function* readText(path: string): AsyncGenerator<string> {
+  const isCompressed = await isGzip(path)
+  const file = createReadStream(path)
+  const bytes = isCompressed ? pipeline(file, createGunzip(), () => {}) : file
+  for await (const chunk of bytes.setEncoding('utf8')) yield String(chunk)
+}
+
+/** Every gzip file begins with these two bytes: https://www.rfc-editor.org/rfc/rfc1952#page-6 */
+async function isGzip(path: string): Promise<boolean> {
+  const file = await open(path)
+  try {
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(2), 0, 2, 0)
+    return bytesRead === 2 && buffer.readUInt16BE() === 0x1f8b
+  } finally {
+    await file.close()
+  }
 }
 
 function parse(text: string, where: string, expected: string): JsonValue {
@@ -85,28 +104,15 @@ function* fromDocument(value: JsonValue, where: string): Generator<ImportedConve
 }
 
 function toConversation(value: JsonValue, where: string): ImportedConversation {
-  if (isObject(value)) {
-    if (isArray(value.history)) return fromSweAgent(value, where)
-    if (isArray(value.conversations)) return fromShareGpt(value, where)
-  }
-  const messages = isObject(value) ? value.messages : value
-  if (!isArray(messages))
+  const format = formatOf(value)
+  if (format === undefined)
     throw new TypeError(
-      `${where} must be a conversation: {messages: […]} or an array of messages (OpenAI, or lists of parts), {conversations: […]} (ShareGPT) or {history: […]} (SWE-agent).`,
+      `${where} must be a conversation: {messages: […]} or an array of messages (OpenAI, Anthropic, Vercel AI SDK, or lists of parts), {conversations: […]} (ShareGPT) or {history: […]} (SWE-agent).`,
     )
-  return messages.some(hasParts) ? fromParts(value, where) : fromOpenAi(value, where)
+  return FORMATS[format].from(value, where)
 }
 
 function isMessages(values: JsonArray): boolean {
   const first = values[0]
   return isObject(first) && first.role !== undefined
-}
-
-/** Whether a message's content is a list of parts `{ type, value }`; OpenAI's parts have no `value`. */
-function hasParts(message: JsonValue): boolean {
-  return (
-    isObject(message) &&
-    isArray(message.content) &&
-    message.content.some((part) => isObject(part) && typeof part.value === 'string')
-  )
 }
