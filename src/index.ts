@@ -65,11 +65,24 @@ export type { SessionRepository } from './sessions/sessions.ts'
 export { MAX_TITLE_LENGTH, sanitizeTitle } from './sessions/title-text.ts'
 export type { TitleRepository } from './sessions/titles.ts'
 export type { StateStore, StateTransaction, StoreInfo } from './store.ts'
-export type { NotCarried } from './transfer/checked-session.ts'
+export { fromAiSdk } from './transfer/ai-sdk.ts'
+export { fromAnthropic } from './transfer/anthropic.ts'
+export type { TextPart } from './transfer/content.ts'
+export type {
+  Conversation,
+  Converted,
+  FormatName,
+  ImportedConversation,
+  NotCarried,
+} from './transfer/conversation.ts'
 export type { SecretPattern } from './transfer/credential-patterns.ts'
 export type { ExportProgress, Selected } from './transfer/export.ts'
+export type { ExportFormat } from './transfer/export-format.ts'
 export { fromHermes, type HermesMessage, type HermesSession, toHermes } from './transfer/hermes.ts'
 export type { ImportOptions, ImportProgress, ImportReport, SessionReport } from './transfer/import.ts'
+export { fromOpenAi } from './transfer/openai.ts'
+export { fromParts } from './transfer/parts.ts'
+export { readConversations } from './transfer/read-conversations.ts'
 export {
   BUNDLE_VERSION,
   type BundleRecord,
@@ -81,7 +94,52 @@ export {
 } from './transfer/records.ts'
 export { type RedactOptions, Redactor, redact, redactJson, redactRecord } from './transfer/redact.ts'
 export { convertScratchpadToThink, hasIncompleteScratchpad } from './transfer/scratchpad.ts'
+export {
+  fromShareGpt,
+  type ShareGptConversation,
+  type ShareGptTurn,
+  toShareGpt,
+} from './transfer/sharegpt.ts'
+export {
+  fromSweAgent,
+  type SweAgentConversation,
+  type SweAgentMessage,
+  toSweAgent,
+} from './transfer/swe-agent.ts'
+export {
+  type AiSdkContentPart,
+  type AiSdkConversation,
+  type AiSdkMessage,
+  type AiSdkMetadata,
+  type AiSdkPart,
+  type AiSdkReasoningPart,
+  type AiSdkToolPart,
+  toAiSdk,
+} from './transfer/to-ai-sdk.ts'
+export {
+  type AnthropicBlock,
+  type AnthropicConversation,
+  type AnthropicDocument,
+  type AnthropicImage,
+  type AnthropicMessage,
+  type AnthropicPart,
+  toAnthropic,
+} from './transfer/to-anthropic.ts'
+export {
+  type OpenAiAssistantPart,
+  type OpenAiConversation,
+  type OpenAiMessage,
+  type OpenAiToolCall,
+  type OpenAiUserPart,
+  toOpenAi,
+} from './transfer/to-openai.ts'
+export { type PartsConversation, type PartsMessage, toParts } from './transfer/to-parts.ts'
 export { type SaveTrajectoryOptions, saveTrajectory, type TrajectoryTurn } from './transfer/trajectory.ts'
-export type { ExportFileResult, ExportOptions, TransferRepository } from './transfer/transfer.ts'
+export type {
+  ExportFileOptions,
+  ExportFileResult,
+  ExportOptions,
+  TransferRepository,
+} from './transfer/transfer.ts'
 export type { DayUsage, ModelUsage, SourceUsage, UsageTotals } from './usage/reports.ts'
 export type { SetUsageOptions, Usage, UsageRepository } from './usage/usage.ts'

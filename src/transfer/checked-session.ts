@@ -7,9 +7,6 @@ import { fromJsonText } from '../messages/structured-content.ts'
 import { isArray, parseJson } from './guards.ts'
 import { type ImportedSession, messagesSchema, SESSION_COLUMNS, sessionSchema } from './records.ts'
 
-/** A field that could not be carried over, and how many values of it there were. */
-export type NotCarried = Record<string, number>
-
 /** A session as its row is written. */
 export interface CheckedSession {
   /** Counters that it came without are null. */
@@ -29,7 +26,7 @@ export interface Checking {
   /** Whether the file it goes to has the tables of the additions. */
   additions: boolean
   /** Gets what could not be carried. */
-  notCarried: NotCarried
+  notCarried: Record<string, number>
   /** Those of the session so far. */
   clientIds: Set<string>
 }
@@ -122,7 +119,7 @@ function checkMessages(
   return checked
 }
 
-export function count(notCarried: NotCarried, field: string): void {
+export function count(notCarried: Record<string, number>, field: string): void {
   notCarried[field] = (notCarried[field] ?? 0) + 1
 }
 

@@ -13,6 +13,7 @@ import {
   type MessagesRecord,
   type SessionRecord,
 } from './records.ts'
+import { type Redactor, redactRecord } from './redact.ts'
 import { readMessages, readSession, readSessions, type SessionHead } from './session-record.ts'
 import { type Snapshot, withSnapshot } from './snapshot.ts'
 
@@ -71,14 +72,20 @@ export interface Line {
   text: string
 }
 
+/** An export, checked. */
+export interface Exporting extends Selected {
+  redactor: Redactor | undefined
+  signal: AbortSignal | undefined
+  onProgress: ((progress: ExportProgress) => void) | undefined
+}
+
 /** The lines of a bundle. */
 export function exportLines(
   store: StoreHandle,
   events: EventHandler,
-  selected: Selected,
-  signal: AbortSignal | undefined,
-  onProgress: ((progress: ExportProgress) => void) | undefined,
+  exporting: Exporting,
 ): AsyncGenerator<Line> {
+  const { signal, onProgress } = exporting
   return withSnapshot(store, events, signal, async function* (snapshot) {
     const hash = createHash('sha256')
     const line = (record: BundleRecord): Line => {
@@ -86,10 +93,10 @@ export function exportLines(
       hash.update(text).update('\n')
       return { record, text }
     }
-    const header = await headerOf(snapshot, selected, signal)
+    const header = await headerOf(snapshot, exporting)
     yield line(header)
     const done = { sessions: 0, messages: 0 }
-    for await (const record of recordsOf(snapshot, selected, signal, events)) {
+    for await (const record of recordsOf(snapshot, exporting, events)) {
       yield line(record)
       if (record.type === 'session') done.sessions++
       done.messages += record.messages.length
@@ -104,25 +111,29 @@ export function exportLines(
 export function exportSessions(
   store: StoreHandle,
   events: EventHandler,
-  selected: Selected,
-  signal: AbortSignal | undefined,
+  exporting: Exporting,
 ): AsyncGenerator<SessionRecord> {
+  const { signal, onProgress } = exporting
   return withSnapshot(store, events, signal, async function* (snapshot) {
+    const header = onProgress && (await headerOf(snapshot, exporting))
+    const done = { sessions: 0, messages: 0 }
     let session: SessionRecord | undefined
-    for await (const record of recordsOf(snapshot, selected, signal, events)) {
+    for await (const record of recordsOf(snapshot, exporting, events)) {
       if (record.type === 'session') session = record
       else session?.messages.push(...record.messages)
       if (!session || record.more) continue
       delete session.more
       yield session
+      done.sessions++
+      done.messages += session.messages.length
+      if (header) onProgress({ ...done, total_sessions: header.sessions, total_messages: header.messages })
     }
   })
 }
 
 async function headerOf(
   snapshot: Snapshot,
-  { source, sessionIds }: Selected,
-  signal: AbortSignal | undefined,
+  { source, sessionIds, signal }: Exporting,
 ): Promise<HeaderRecord> {
   const pace = new Pace()
   let sessions = 0
@@ -162,10 +173,11 @@ async function headerOf(
 
 async function* recordsOf(
   snapshot: Snapshot,
-  { source, sessionIds }: Selected,
-  signal: AbortSignal | undefined,
+  { source, sessionIds, redactor, signal }: Exporting,
   events: EventHandler,
 ): AsyncGenerator<SessionRecord | MessagesRecord> {
+  const masked = <T extends object>(record: T): T =>
+    redactor ? redactRecord(record, redactor).record : record
   const pace = new Pace()
   for (const head of headsOf(snapshot, sessionIds, events)) {
     signal?.throwIfAborted()
@@ -178,7 +190,7 @@ async function* recordsOf(
         page.length > 0 &&
         (part.messages.length >= MESSAGES_A_RECORD || characters > CHARACTERS_A_RECORD)
       ) {
-        yield { ...part, more: true }
+        yield masked({ ...part, more: true })
         part = { type: 'messages', session_id: head.id, messages: [] }
         characters = 0
       }
@@ -188,7 +200,7 @@ async function* recordsOf(
       if (page.length < PAGE) break
       await pace.rest(signal)
     }
-    yield part
+    yield masked(part)
     await pace.rest(signal)
   }
 }

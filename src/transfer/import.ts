@@ -1,6 +1,6 @@
 import type { RepositoryContext } from '../database/repository.ts'
 import { exists } from '../sessions/removal.ts'
-import type { NotCarried } from './checked-session.ts'
+import type { NotCarried } from './conversation.ts'
 import { Pace } from './pace.ts'
 import { Planner } from './plan.ts'
 import { Spool } from './spool.ts'

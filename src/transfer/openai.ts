@@ -1,7 +1,7 @@
 import { checkWord } from '../arguments.ts'
 import type { JsonValue } from '../json.ts'
 import type { MessageContent, NewMessage, ToolCall } from '../messages/message-types.ts'
-import { argumentsText } from './calls.ts'
+import { argumentsText, nameOfCall } from './calls.ts'
 import { type ImportedConversation, sessionFields, splitSystemPrompt } from './conversation.ts'
 import { checkJsonArray, checkJsonObject, isArray, isObject, optionalText } from './guards.ts'
 
@@ -79,11 +79,4 @@ function isToolCall(value: unknown): value is ToolCall {
     typeof value.function.name === 'string' &&
     typeof value.function.arguments === 'string'
   )
-}
-
-/** Some agents use an id again: the latest call is meant. */
-function nameOfCall(id: string | undefined, earlier: NewMessage[]): string | undefined {
-  if (id === undefined) return undefined
-  const calls = earlier.findLast((message) => message.tool_calls?.some((call) => call.id === id))?.tool_calls
-  return calls?.find((call) => call.id === id)?.function.name
 }

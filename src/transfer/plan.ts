@@ -1,5 +1,6 @@
 import type { CheckedMessage } from '../messages/message-values.ts'
-import { type Checking, checkMessagesRecord, checkSessionRecord, type NotCarried } from './checked-session.ts'
+import { type Checking, checkMessagesRecord, checkSessionRecord } from './checked-session.ts'
+import type { NotCarried } from './conversation.ts'
 import type { Place, Spool } from './spool.ts'
 
 /** Messages in a line of the spool: as many as one statement inserts. */
@@ -43,7 +44,7 @@ export class Planner {
   readonly #additions: boolean
   readonly #planned = new Map<string, Planned>()
   readonly #refused: Refused[] = []
-  readonly #notCarried: NotCarried = {}
+  readonly #notCarried: Record<string, number> = {}
   #open: Open | undefined
   messages = 0
 

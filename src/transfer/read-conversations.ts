@@ -1,18 +1,15 @@
-import { createReadStream } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import type { JsonArray, JsonValue } from '../json.ts'
 import type { ImportedConversation } from './conversation.ts'
+import { FORMATS, formatOf } from './formats.ts'
 import { isArray, isObject, parseJson } from './guards.ts'
-import { fromOpenAi } from './openai.ts'
-import { fromParts } from './parts.ts'
-import { fromShareGpt } from './sharegpt.ts'
-import { fromSweAgent } from './swe-agent.ts'
+import { readLines } from './lines.ts'
 
 /**
  * Reads the conversations of a transcript file, in order. What the file is shows in its content, never in its
  * name: one JSON document (a conversation, an array of messages, or an array of conversations), or JSON Lines
- * with such a document on each line, which are read one at a time. A conversation is in OpenAI form, a list of
- * parts, ShareGPT or a SWE-agent trajectory; one file may mix them.
+ * with such a document on each line, which are read one at a time; either may be compressed by gzip. A conversation
+ * is in OpenAI's form, Anthropic's or the Vercel AI SDK's, a list of parts, ShareGPT or a SWE-agent trajectory; one
+ * file may mix them.
  *
  * @example
  * for await (const conversation of readConversations('chats.jsonl')) console.log(conversation.messages.length)
@@ -22,8 +19,12 @@ import { fromSweAgent } from './swe-agent.ts'
  */
 export async function* readConversations(path: string): AsyncGenerator<ImportedConversation> {
   if (!(await isJsonLines(path))) {
-    const text = await readFile(path, 'utf8')
-    yield* fromDocument(parse(text, path, 'one JSON document, or JSON Lines with one on each line'), path)
+    const lines: string[] = []
+    for await (const line of readLines(path)) lines.push(line)
+    yield* fromDocument(
+      parse(lines.join('\n'), path, 'one JSON document, or JSON Lines with one on each line'),
+      path,
+    )
     return
   }
   let number = 0
@@ -43,23 +44,6 @@ async function isJsonLines(path: string): Promise<boolean> {
     first = line
   }
   return false
-}
-
-/**
- * Lines end at \n alone. Node's readline also ends them at U+2028 from version 24, which JSON text may hold:
- * https://github.com/nodejs/node/pull/57591
- */
-async function* readLines(path: string): AsyncGenerator<string> {
-  let line = ''
-  for await (const chunk of createReadStream(path, 'utf8')) {
-    const [end = '', ...next] = String(chunk).split('\n')
-    line += end
-    for (const start of next) {
-      yield line
-      line = start
-    }
-  }
-  yield line
 }
 
 function parse(text: string, where: string, expected: string): JsonValue {
@@ -85,28 +69,15 @@ function* fromDocument(value: JsonValue, where: string): Generator<ImportedConve
 }
 
 function toConversation(value: JsonValue, where: string): ImportedConversation {
-  if (isObject(value)) {
-    if (isArray(value.history)) return fromSweAgent(value, where)
-    if (isArray(value.conversations)) return fromShareGpt(value, where)
-  }
-  const messages = isObject(value) ? value.messages : value
-  if (!isArray(messages))
+  const format = formatOf(value)
+  if (format === undefined)
     throw new TypeError(
-      `${where} must be a conversation: {messages: […]} or an array of messages (OpenAI, or lists of parts), {conversations: […]} (ShareGPT) or {history: […]} (SWE-agent).`,
+      `${where} must be a conversation: {messages: […]} or an array of messages (OpenAI, Anthropic, Vercel AI SDK, or lists of parts), {conversations: […]} (ShareGPT) or {history: […]} (SWE-agent).`,
     )
-  return messages.some(hasParts) ? fromParts(value, where) : fromOpenAi(value, where)
+  return FORMATS[format].from(value, where)
 }
 
 function isMessages(values: JsonArray): boolean {
   const first = values[0]
   return isObject(first) && first.role !== undefined
-}
-
-/** Whether a message's content is a list of parts `{ type, value }`; OpenAI's parts have no `value`. */
-function hasParts(message: JsonValue): boolean {
-  return (
-    isObject(message) &&
-    isArray(message.content) &&
-    message.content.some((part) => isObject(part) && typeof part.value === 'string')
-  )
 }

@@ -7,16 +7,29 @@ import type { RepositoryContext } from '../database/repository.ts'
 import type { StoreHandle } from '../database/store-handle.ts'
 import { SessionNotFoundError } from '../errors.ts'
 import { checkTarget, makeFile } from '../new-file.ts'
-import { type ExportProgress, exportLines, exportSessions, type Selected } from './export.ts'
+import type { NotCarried } from './conversation.ts'
+import { type Exporting, type ExportProgress, exportLines, exportSessions, type Selected } from './export.ts'
+import { EXPORT_FORMATS, type ExportFormat, toFormat } from './export-format.ts'
 import { type ImportOptions, type ImportReport, importRecords } from './import.ts'
 import { type OpenOther, recordsOfFile } from './import-file.ts'
 import type { BundleRecord, SessionRecord } from './records.ts'
+import { Redactor } from './redact.ts'
 
 export interface ExportOptions extends Selected {
+  /** Masks credentials in all texts; a {@link Redactor} of your own knows more of them, and counts. Default: no. */
+  redact?: boolean | Redactor
   /** Called after each record. */
   onProgress?: (progress: ExportProgress) => void
   /** Gives up; of a file, nothing is left behind. */
   signal?: AbortSignal
+}
+
+export interface ExportFileOptions extends ExportOptions {
+  /**
+   * `bundle` (the default) loses nothing. Of the others each line is a session: `hermes` as Hermes exports it, else a
+   * conversation in a chat format, without the messages that Hermes has taken back.
+   */
+  format?: ExportFormat
 }
 
 export interface ExportFileResult {
@@ -26,6 +39,10 @@ export interface ExportFileResult {
   bytes: number
   sessions: number
   messages: number
+  /** What the format has no place for, by field: how many values were left out. */
+  not_carried: NotCarried
+  /** How many credentials were masked, by the name of their pattern. */
+  masked: Readonly<Record<string, number>>
 }
 
 /** Moves conversations in and out of a store: `store.transfer`. */
@@ -46,9 +63,10 @@ export class TransferRepository {
    * @throws SessionNotFoundError
    */
   async exportSession(id: string): Promise<SessionRecord> {
-    const selected = { sessionIds: [checkId(id, 'id')] }
+    const exporting = checkExport({ sessionIds: [checkId(id, 'id')] })
     const { executor, events } = this.#context
-    for await (const session of exportSessions(executor, events, selected, undefined)) return session
+    executor.assertOutside()
+    for await (const session of exportSessions(executor, events, exporting)) return session
     throw new SessionNotFoundError(id)
   }
 
@@ -64,41 +82,54 @@ export class TransferRepository {
    * for await (const record of store.transfer.exportAll()) console.log(JSON.stringify(record))
    */
   exportAll(options: ExportOptions = {}): AsyncGenerator<BundleRecord, void, undefined> {
-    const { signal, onProgress } = options
-    const selected = checkSelected(options)
+    const exporting = checkExport(options)
     const { executor, events } = this.#context
     executor.assertOutside()
     return (async function* () {
-      for await (const { record } of exportLines(executor, events, selected, signal, onProgress)) yield record
+      for await (const { record } of exportLines(executor, events, exporting)) yield record
     })()
   }
 
   /**
-   * Writes what `exportAll` gives into a file, a record on each line; packed with gzip where its name ends in `.gz`.
-   * The file is there when it is whole.
+   * Writes what `exportAll` gives into a file, a record on each line, or its sessions in another format; packed with
+   * gzip where the name of the file ends in `.gz`. The file is there when it is whole.
    *
    * @throws TargetExistsError, CannotOpenError, and what `exportAll` throws.
    * @example
    * await store.transfer.exportFile('sessions.jsonl.gz')
    */
-  async exportFile(path: string, options: ExportOptions = {}): Promise<ExportFileResult> {
+  async exportFile(path: string, options: ExportFileOptions = {}): Promise<ExportFileResult> {
     const target = checkTarget(path)
-    const { signal, onProgress } = options
-    const selected = checkSelected(options)
+    const { format = 'bundle' } = options
+    if (!EXPORT_FORMATS.includes(format))
+      throw new TypeError(`format must be one of ${EXPORT_FORMATS.join(', ')}.`)
+    const exporting = checkExport(options)
     const { executor, events } = this.#context
     executor.assertOutside()
     const done = { sessions: 0, messages: 0 }
-    const lines = exportLines(executor, events, selected, signal, (progress) => {
-      done.sessions = progress.sessions
-      done.messages = progress.messages
-      onProgress?.(progress)
-    })
+    const not_carried: Record<string, number> = {}
+    const counting: Exporting = {
+      ...exporting,
+      onProgress(progress) {
+        done.sessions = progress.sessions
+        done.messages = progress.messages
+        exporting.onProgress?.(progress)
+      },
+    }
+    async function* lines(): AsyncGenerator<string> {
+      if (format === 'bundle')
+        for await (const { text } of exportLines(executor, events, counting)) yield `${text}\n`
+      else
+        for await (const session of exportSessions(executor, events, counting)) {
+          const converted = toFormat(session, format)
+          yield `${JSON.stringify(converted.value)}\n`
+          for (const [field, values] of Object.entries(converted.not_carried))
+            not_carried[field] = (not_carried[field] ?? 0) + values
+        }
+    }
+    const maskedBefore = { ...exporting.redactor?.counts }
     return makeFile(target, [], async (partial) => {
-      const text = Readable.from(
-        (async function* () {
-          for await (const { text } of lines) yield `${text}\n`
-        })(),
-      )
+      const text = Readable.from(lines())
       const file = createWriteStream(partial)
       const closed = new Promise<void>((resolve) => file.once('close', resolve))
       try {
@@ -107,7 +138,11 @@ export class TransferRepository {
         // A stream that has failed may still be about to open its file, and would make it anew.
         await closed
       }
-      return { path: target, bytes: statSync(partial).size, ...done }
+      const masked = Object.entries(exporting.redactor?.counts ?? {})
+        .map(([name, times]) => [name, times - (maskedBefore[name] ?? 0)] as const)
+        .filter(([, times]) => times > 0)
+      const bytes = statSync(partial).size
+      return { path: target, bytes, ...done, not_carried, masked: Object.fromEntries(masked) }
     })
   }
 
@@ -151,11 +186,14 @@ export class TransferRepository {
   }
 }
 
-function checkSelected({ source, sessionIds }: Selected): Selected {
+function checkExport({ source, sessionIds, redact = false, signal, onProgress }: ExportOptions): Exporting {
   if (source !== undefined) checkText(source, 'source')
   if (source !== undefined && sessionIds !== undefined)
     throw new TypeError('source and sessionIds exclude each other: give one of them.')
-  return { source, sessionIds: checkTextList(sessionIds, 'sessionIds') }
+  if (typeof redact !== 'boolean' && !(redact instanceof Redactor))
+    throw new TypeError('redact must be true, false or a Redactor.')
+  const redactor = redact === true ? new Redactor() : redact || undefined
+  return { source, sessionIds: checkTextList(sessionIds, 'sessionIds'), redactor, signal, onProgress }
 }
 
 function checkImport({ ids = 'skip', titles = 'number' }: ImportOptions): void {

@@ -1,0 +1,44 @@
+import { count } from './checked-session.ts'
+import type { Conversation, Converted, FormatName } from './conversation.ts'
+import { FORMATS } from './formats.ts'
+import { toHermes } from './hermes.ts'
+import { SESSION_COLUMNS, type SessionRecord } from './records.ts'
+
+/** What a file of exported sessions can be: a bundle, or JSON Lines with a session on each. */
+export type ExportFormat = 'bundle' | 'hermes' | FormatName
+
+export const EXPORT_FORMATS: readonly string[] = ['bundle', 'hermes', ...Object.keys(FORMATS)]
+
+/** What a conversation has of its session. */
+const CARRIED = new Set<string>(['title', 'source', 'model', 'system_prompt'])
+
+/** A session in a format other than the bundle, and what of it that cannot carry. */
+export function toFormat(session: SessionRecord, format: Exclude<ExportFormat, 'bundle'>): Converted<object> {
+  if (format === 'hermes') return toHermes(session)
+  const { tools, ...config } = session.model_config ?? {}
+  const not_carried: Record<string, number> = {}
+  for (const column of SESSION_COLUMNS) {
+    const value = column === 'model_config' ? Object.keys(config).length : session[column]
+    if (value && !CARRIED.has(column)) count(not_carried, column)
+  }
+  if (session.raw) count(not_carried, 'raw')
+  const messages = session.messages.flatMap(({ raw, inactive, client_id, id: _, ...message }) => {
+    if (raw) count(not_carried, 'messages.raw')
+    if (client_id) count(not_carried, 'messages.client_id')
+    if (!inactive) return [message]
+    count(not_carried, 'messages.inactive')
+    return []
+  })
+  const conversation: Conversation = {
+    title: session.title ?? undefined,
+    model: session.model ?? undefined,
+    source: session.source,
+    system_prompt: session.system_prompt ?? undefined,
+    tools,
+    messages,
+  }
+  const converted = FORMATS[format].to(conversation)
+  for (const [field, values] of Object.entries(converted.not_carried))
+    not_carried[field] = (not_carried[field] ?? 0) + values
+  return { value: converted.value, not_carried }
+}
