@@ -1,6 +1,6 @@
 /**
  * npm run demo [-- FILE…]: the main job on real input. Conversations go into a new state file, the process
- * ends with it, and a second process reads everything back. FILEs are OpenAI message arrays, ShareGPT JSON,
+ * ends with it, and a second process reads everything back. FILEs are conversations in any chat format that is read: OpenAI, Anthropic, Vercel AI SDK, ShareGPT,
  * part-list JSONL or SWE-agent .traj; without any, a bundled sample in English, Chinese and Japanese.
  */
 import { spawnSync } from 'node:child_process'
