@@ -1,7 +1,7 @@
 /**
  * npm run demo [-- FILE…]: the main job on real input. Conversations go into a new state file, the process
- * ends with it, and a second process reads everything back. FILEs are conversations in any chat format that is read: OpenAI, Anthropic, Vercel AI SDK, ShareGPT,
- * part-list JSONL or SWE-agent .traj; without any, a bundled sample in English, Chinese and Japanese.
+ * ends with it, and a second process reads everything back. FILEs are conversations of OpenAI, Anthropic, the Vercel
+ * AI SDK or ShareGPT, part-list JSONL or SWE-agent .traj; without any, a bundled sample in English, Chinese and Japanese.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
