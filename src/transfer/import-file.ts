@@ -2,15 +2,17 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { now } from '../arguments.ts'
+import type { Connection } from '../database/connection.ts'
+import { fileSize } from '../database/file-access.ts'
 import { BUSY_TIMEOUT_MS } from '../database/limits.ts'
 import { openConnection } from '../database/open-connection.ts'
-import { MigrationNeededError, OptionConflictError } from '../errors.ts'
+import { MigrationNeededError, NotAStateFileError, OptionConflictError } from '../errors.ts'
 import { MAX_TITLE_LENGTH, sanitizeTitle } from '../sessions/title-text.ts'
 import { isBundleHeader, readBundle } from './bundle-file.ts'
 import type { ImportedConversation } from './conversation.ts'
 import { parseJson } from './guards.ts'
 import { fromHermes, isHermesSession } from './hermes.ts'
-import { firstBytes, readLines } from './lines.ts'
+import { readLines } from './lines.ts'
 import { readConversations } from './read-conversations.ts'
 
 /** Opens another state file, for what it holds. */
@@ -21,16 +23,13 @@ export type OpenOther = (
   { transfer: { exportAll(options: { signal?: AbortSignal }): AsyncIterable<unknown> } } & AsyncDisposable
 >
 
-const SQLITE = Buffer.from('SQLite format 3\0')
-
 /** The records of a file to import, whatever it is. */
 export async function* recordsOfFile(
   path: string,
   openOther: OpenOther,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<unknown> {
-  if (SQLITE.equals(await firstBytes(path, SQLITE.length)))
-    return yield* recordsOfState(path, openOther, signal)
+  if (await isDatabase(path, signal)) return yield* recordsOfState(path, openOther, signal)
   let line = ''
   for await (line of readLines(path)) if (line.trim() !== '') break
   const text = line.replace(/^\uFEFF/, '')
@@ -76,7 +75,7 @@ async function* recordsOfState(
   const folder = mkdtempSync(join(tmpdir(), 'hermes-state-'))
   try {
     const copy = join(folder, 'state.db')
-    await copyState(resolve(path), copy, signal)
+    await copyState(path, copy, signal)
     await using other = await openOther(copy, false)
     yield* other.transfer.exportAll({ signal })
   } finally {
@@ -84,15 +83,32 @@ async function* recordsOfState(
   }
 }
 
-async function copyState(path: string, copy: string, signal: AbortSignal | undefined): Promise<void> {
-  const source = await openConnection({
-    path,
+/** Asks SQLite: this process may have the file open, and reading it in another way would drop its locks on it. */
+async function isDatabase(path: string, signal: AbortSignal | undefined): Promise<boolean> {
+  if (!fileSize(path)) return false
+  try {
+    const connection = await openToRead(path, signal)
+    connection.close()
+    return true
+  } catch (error) {
+    if (error instanceof NotAStateFileError) return false
+    throw error
+  }
+}
+
+function openToRead(path: string, signal: AbortSignal | undefined): Promise<Connection> {
+  return openConnection({
+    path: resolve(path),
     readonly: true,
     synchronous: 'full',
     busyTimeout: BUSY_TIMEOUT_MS,
     signal,
     events: () => {},
   })
+}
+
+async function copyState(path: string, copy: string, signal: AbortSignal | undefined): Promise<void> {
+  const source = await openToRead(path, signal)
   try {
     source.exec('begin')
     await source.copyTo(copy, () => signal?.throwIfAborted())

@@ -4,21 +4,9 @@ import type { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { BadBundleError } from '../errors.ts'
 
-/** The first bytes of a file. */
-export async function firstBytes(path: string, length: number): Promise<Buffer> {
-  const file = await open(path)
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, 0)
-    return buffer.subarray(0, bytesRead)
-  } finally {
-    await file.close()
-  }
-}
-
 /** The text of a file in pieces; gzip, which its first bytes show, is unpacked. */
 async function openText(path: string): Promise<Readable> {
-  const [first, second] = await firstBytes(path, 2)
-  if (first !== 0x1f || second !== 0x8b) return createReadStream(path, 'utf8')
+  if (!(await isGzip(path))) return createReadStream(path, 'utf8')
   const file = createReadStream(path)
   const text = createGunzip().setEncoding('utf8')
   file.on('error', (error) => text.destroy(error)).pipe(text)
@@ -52,4 +40,15 @@ export async function* readLines(path: string): AsyncGenerator<string> {
     )
   }
   yield parts.join('')
+}
+
+/** Every gzip file begins with these two bytes: https://www.rfc-editor.org/rfc/rfc1952#page-6 */
+async function isGzip(path: string): Promise<boolean> {
+  const file = await open(path)
+  try {
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(2), 0, 2, 0)
+    return bytesRead === 2 && buffer.readUInt16BE() === 0x1f8b
+  } finally {
+    await file.close()
+  }
 }

@@ -164,7 +164,14 @@ describe.each(kinds)('an export of $name', ({ open, existing, file }) => {
     await fill(store)
     const path = target('sessions.jsonl')
     const result = await store.transfer.exportFile(path, { source: SOURCE })
-    expect(result).toEqual({ path, bytes: statSync(path).size, sessions: 2, messages: 4 })
+    expect(result).toEqual({
+      path,
+      bytes: statSync(path).size,
+      sessions: 2,
+      messages: 4,
+      not_carried: {},
+      masked: {},
+    })
     expect(filesBeside(path)).toEqual(['sessions.jsonl'])
     if (process.platform !== 'win32') expect(statSync(path).mode & 0o777).toBe(0o600)
     const text = readFileSync(path, 'utf8')

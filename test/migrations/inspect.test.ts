@@ -614,7 +614,7 @@ describe('what inspecting and reading do in a process that writes the same file'
       .map((name) => ({ name: name.replaceAll('\\', '/'), text: readFileSync(join(folder, name), 'utf8') }))
     expect(sources.length).toBeGreaterThan(20)
 
-    // Transfers read transcripts, never a state file.
+    // Transfers read transcripts, once SQLite has said that they are no state file.
     const users = sources.filter(
       ({ name, text }) => /['"](node:)?fs(\/promises)?['"]/.test(text) && !name.startsWith('transfer/'),
     )
@@ -632,8 +632,8 @@ describe('what inspecting and reading do in a process that writes the same file'
     )
     expect(opening.sort()).toEqual([
       "database/file-access.ts: openSync(path, 'wx', 0o600)",
-      "maintenance/backup.ts: openSync(path, 'wx', 0o600)",
-      'maintenance/backup.ts: openSync(path, flags)',
+      "new-file.ts: openSync(path, 'wx', 0o600)",
+      'new-file.ts: openSync(path, flags)',
     ])
     for (const { name, text } of sources)
       if (!name.startsWith('transfer/'))
