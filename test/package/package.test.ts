@@ -26,7 +26,7 @@ afterAll(() => rmSync(temporary, { recursive: true, force: true }))
 describe('the tarball', () => {
   test('holds the built package and its texts, and nothing else', () => {
     const expected =
-      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|dist\/(src|migrations)\/[\w./-]+\.(js|d\.ts))$/
+      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/bundle\.schema\.json|dist\/(src|migrations)\/[\w./-]+\.(js|d\.ts))$/
     expect(files.filter((file) => !expected.test(file))).toEqual([])
     expect(files).toEqual(
       expect.arrayContaining([
@@ -34,6 +34,7 @@ describe('the tarball', () => {
         'README.md',
         'LICENSE',
         'CHANGELOG.md',
+        'docs/bundle.schema.json',
         'dist/src/index.js',
         'dist/src/index.d.ts',
         'dist/migrations/index.js',
