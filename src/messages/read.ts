@@ -5,7 +5,8 @@ import type { EventHandler } from '../events.ts'
 import { type StoredMessage, toMessage } from './message-row.ts'
 import type { Message } from './message-types.ts'
 
-const COLUMNS = [
+/** The columns that messages are read by, of `messages` and `structured`. */
+export const MESSAGE_COLUMNS = [
   'messages.id',
   'messages.session_id',
   'messages.role',
@@ -26,12 +27,12 @@ const COLUMNS = [
 const live = build
   .selectFrom('live_messages as messages')
   .leftJoin('hs_structured_content as structured', 'structured.message_id', 'messages.id')
-  .select(COLUMNS)
+  .select(MESSAGE_COLUMNS)
 
 const all: typeof live = build
   .selectFrom('all_messages as messages')
   .leftJoin('hs_structured_content as structured', 'structured.message_id', 'messages.id')
-  .select(COLUMNS)
+  .select(MESSAGE_COLUMNS)
 
 const byId = fixedQuery((param: Param<{ id: number }>) => all.where('messages.id', '=', param('id')))
 

@@ -1,5 +1,6 @@
 import { json, reportIllFormed, text } from '../database/cells.ts'
 import type { Connection } from '../database/connection.ts'
+import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import type { SessionRow } from '../database/schema.ts'
 import type { EventHandler } from '../events.ts'
 import type { JsonObject } from '../json.ts'
@@ -34,6 +35,13 @@ export const FIELD_COLUMNS = [
   'sessions.cost_source',
   'sessions.pricing_version',
 ] as const
+
+/** All columns. */
+export const WHOLE_COLUMNS = [...FIELD_COLUMNS, 'sessions.system_prompt'] as const
+
+export const sessionById = fixedQuery((param: Param<{ id: string }>) =>
+  build.selectFrom('all_sessions as sessions').select(WHOLE_COLUMNS).where('id', '=', param('id')),
+)
 
 /** The one mapper that every reader of sessions goes through. */
 export function toFields(

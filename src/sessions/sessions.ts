@@ -9,16 +9,8 @@ import { checkListOptions, type ListSessionsOptions, listSessions } from './list
 import { type PruneOptions, type PruneResult, pruneSessions } from './prune.ts'
 import { recountSession } from './recount.ts'
 import { exists, removeSessions } from './removal.ts'
-import { FIELD_COLUMNS, toSession } from './session-row.ts'
+import { sessionById, toSession } from './session-row.ts'
 import type { NewSession, Session, SessionSummary } from './session-types.ts'
-
-const byId = fixedQuery((param: Param<{ id: string }>) =>
-  build
-    .selectFrom('all_sessions as sessions')
-    .select(FIELD_COLUMNS)
-    .select('system_prompt')
-    .where('id', '=', param('id')),
-)
 
 const existing = fixedQuery((param: Param<{ id: string }>) =>
   build.selectFrom('sessions').select('id').where('id', '=', param('id')),
@@ -118,7 +110,7 @@ export class SessionRepository {
     checkId(id, 'id')
     const { executor, events } = this.#context
     return executor.read((connection) => {
-      const row = connection.get(byId, { id })
+      const row = connection.get(sessionById, { id })
       return row ? toSession(connection, row, events) : null
     })
   }

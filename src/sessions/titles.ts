@@ -3,16 +3,12 @@ import type { Connection } from '../database/connection.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
 import type { RepositoryContext } from '../database/repository.ts'
 import { TitleInUseError } from '../errors.ts'
-import { FIELD_COLUMNS, toSession } from './session-row.ts'
+import { toSession, WHOLE_COLUMNS } from './session-row.ts'
 import type { Session } from './session-types.ts'
 import { sanitizeTitle, splitNumber, withNumber } from './title-text.ts'
 
 const byTitle = fixedQuery((param: Param<{ title: string }>) =>
-  build
-    .selectFrom('all_sessions as sessions')
-    .select(FIELD_COLUMNS)
-    .select('system_prompt')
-    .where('title', '=', param('title')),
+  build.selectFrom('all_sessions as sessions').select(WHOLE_COLUMNS).where('title', '=', param('title')),
 )
 
 const titleOf = fixedQuery((param: Param<{ id: string }>) =>

@@ -4,6 +4,7 @@ import type { SessionRow } from '../database/schema.ts'
 import { toJson } from '../json.ts'
 import { type CheckedMessage, checkMessage } from '../messages/message-values.ts'
 import { fromJsonText } from '../messages/structured-content.ts'
+import { type Counts, count } from './counts.ts'
 import { isArray, parseJson } from './guards.ts'
 import { type ImportedSession, messagesSchema, SESSION_COLUMNS, sessionSchema } from './records.ts'
 
@@ -26,7 +27,7 @@ export interface Checking {
   /** Whether the file it goes to has the tables of the additions. */
   additions: boolean
   /** Gets what could not be carried. */
-  notCarried: Record<string, number>
+  notCarried: Counts
   /** Those of the session so far. */
   clientIds: Set<string>
 }
@@ -117,10 +118,6 @@ function checkMessages(
     checked.push(message)
   }
   return checked
-}
-
-export function count(notCarried: Record<string, number>, field: string): void {
-  notCarried[field] = (notCarried[field] ?? 0) + 1
 }
 
 /** Whether it is of this form: the value itself is used then, for what a schema returns is a copy of it. */

@@ -1,5 +1,5 @@
-import { count } from './checked-session.ts'
 import type { Conversation, Converted, FormatName } from './conversation.ts'
+import { addCounts, type Counts, count } from './counts.ts'
 import { FORMATS } from './formats.ts'
 import { toHermes } from './hermes.ts'
 import { SESSION_COLUMNS, type SessionRecord } from './records.ts'
@@ -16,7 +16,7 @@ const CARRIED = new Set<string>(['title', 'source', 'model', 'system_prompt'])
 export function toFormat(session: SessionRecord, format: Exclude<ExportFormat, 'bundle'>): Converted<object> {
   if (format === 'hermes') return toHermes(session)
   const { tools, ...config } = session.model_config ?? {}
-  const not_carried: Record<string, number> = {}
+  const not_carried: Counts = {}
   for (const column of SESSION_COLUMNS) {
     const value = column === 'model_config' ? Object.keys(config).length : session[column]
     if (value && !CARRIED.has(column)) count(not_carried, column)
@@ -38,7 +38,6 @@ export function toFormat(session: SessionRecord, format: Exclude<ExportFormat, '
     messages,
   }
   const converted = FORMATS[format].to(conversation)
-  for (const [field, values] of Object.entries(converted.not_carried))
-    not_carried[field] = (not_carried[field] ?? 0) + values
+  addCounts(not_carried, converted.not_carried)
   return { value: converted.value, not_carried }
 }

@@ -2,8 +2,8 @@ import type { JsonObject, JsonValue } from '../json.ts'
 import type { Inactive, Message, ToolCall } from '../messages/message-types.ts'
 import { fromStoredContent, storedJson, toStoredContent } from '../messages/structured-content.ts'
 import type { Session } from '../sessions/session-types.ts'
-import { count } from './checked-session.ts'
 import type { Converted } from './conversation.ts'
+import { type Counts, count } from './counts.ts'
 import { checkJsonArray, checkJsonObject } from './guards.ts'
 import type { MessageRecord, SessionRecord } from './records.ts'
 
@@ -90,7 +90,7 @@ function toRecord(value: JsonValue, where: string): JsonObject {
 /** Writes a session as `hermes sessions export` does: `model_config` as text, the JSON of messages as values. */
 export function toHermes(session: SessionRecord): Converted<HermesSession> {
   const { type: _, more: _more, raw, messages, model_config, ...columns } = session
-  const not_carried: Record<string, number> = {}
+  const not_carried: Counts = {}
   for (const { client_id, content, raw } of messages) {
     if (client_id) count(not_carried, 'messages.client_id')
     if (content === undefined && raw?.content) count(not_carried, 'messages.content')

@@ -2,6 +2,7 @@ import type { JsonValue } from '../json.ts'
 import type { NewMessage, ToolCall } from '../messages/message-types.ts'
 import { plainText } from './content.ts'
 import { type Conversation, type NotCarried, toTools } from './conversation.ts'
+import { type Counts, count } from './counts.ts'
 import { parseJson } from './guards.ts'
 
 const FIELDS = [
@@ -25,22 +26,20 @@ const FIELDS = [
  * @param moved the number of messages that do not come back as one message in their place.
  */
 export function notCarried(written: Conversation, read: Conversation, moved: number): NotCarried {
-  const counts: Record<string, number> = {}
-  const count = (field: string, values: number) => {
-    if (values > 0) counts[field] = (counts[field] ?? 0) + values
-  }
+  const counts: Counts = {}
   for (const field of ['title', 'model', 'source'] as const)
-    if (written[field] && written[field] !== read[field]) count(field, 1)
-  if (!same(toTools(written.tools), toTools(read.tools))) count('tools', 1)
+    if (written[field] && written[field] !== read[field]) count(counts, field)
+  if (!same(toTools(written.tools), toTools(read.tools))) count(counts, 'tools')
   const prompt = written.system_prompt || undefined
   const back = withPrompt(read)
   for (const [index, message] of withPrompt({ ...written, system_prompt: prompt }).entries()) {
     const isPrompt = index === 0 && prompt !== undefined
     for (const field of FIELDS)
-      if (!isCarried(field, message, back[index])) count(isPrompt ? 'system_prompt' : `messages.${field}`, 1)
-    countCalls(message.tool_calls ?? [], back[index]?.tool_calls ?? [], count)
+      if (!isCarried(field, message, back[index]))
+        count(counts, isPrompt ? 'system_prompt' : `messages.${field}`)
+    countCalls(message.tool_calls ?? [], back[index]?.tool_calls ?? [], counts)
   }
-  count('messages', moved)
+  if (moved > 0) count(counts, 'messages', moved)
   return counts
 }
 
@@ -61,16 +60,12 @@ function isCarried(
   return same(plainText(message.content), plainText(back?.content))
 }
 
-function countCalls(
-  calls: readonly ToolCall[],
-  back: readonly ToolCall[],
-  count: (field: string, values: number) => void,
-): void {
+function countCalls(calls: readonly ToolCall[], back: readonly ToolCall[], counts: Counts): void {
   for (const [index, { id, ...call }] of calls.entries()) {
     const { id: idBack, ...callBack } = back[index] ?? {}
-    if (id && id !== idBack) count('messages.tool_calls.id', 1)
+    if (id && id !== idBack) count(counts, 'messages.tool_calls.id')
     if (!same(comparable(call), comparable({ ...callBack, type: call.type ?? back[index]?.type })))
-      count('messages.tool_calls', 1)
+      count(counts, 'messages.tool_calls')
   }
 }
 

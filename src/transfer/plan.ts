@@ -1,6 +1,7 @@
 import type { CheckedMessage } from '../messages/message-values.ts'
 import { type Checking, checkMessagesRecord, checkSessionRecord } from './checked-session.ts'
 import type { NotCarried } from './conversation.ts'
+import { addCounts, type Counts } from './counts.ts'
 import type { Place, Spool } from './spool.ts'
 
 /** Messages in a line of the spool: as many as one statement inserts. */
@@ -44,7 +45,7 @@ export class Planner {
   readonly #additions: boolean
   readonly #planned = new Map<string, Planned>()
   readonly #refused: Refused[] = []
-  readonly #notCarried: Record<string, number> = {}
+  readonly #notCarried: Counts = {}
   #open: Open | undefined
   messages = 0
 
@@ -127,8 +128,7 @@ export class Planner {
       this.#refuse(open.id, new TypeError('The rest of its messages is missing.'))
       return
     }
-    for (const [field, values] of Object.entries(open.checking.notCarried))
-      this.#notCarried[field] = (this.#notCarried[field] ?? 0) + values
+    addCounts(this.#notCarried, open.checking.notCarried)
   }
 
   /** Errors that are not about the record are the caller's. */

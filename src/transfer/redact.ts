@@ -1,5 +1,6 @@
 import { checkObject, checkText } from '../arguments.ts'
 import type { JsonValue } from '../json.ts'
+import { count, countsSince } from './counts.ts'
 import { CREDENTIAL_PATTERNS, type SecretPattern } from './credential-patterns.ts'
 import { isSecretProperty } from './secret-assignments.ts'
 
@@ -48,7 +49,7 @@ export class Redactor {
     for (const { start, end, name } of this.#secrets(checkText(text, 'The text to redact'))) {
       masked += `${text.slice(after, start)}[redacted:${name}]`
       after = end
-      this.counts[name] = (this.counts[name] ?? 0) + 1
+      count(this.counts, name)
     }
     return after === 0 ? text : masked + text.slice(after)
   }
@@ -123,10 +124,7 @@ export function redactRecord<T extends object>(
 ): { record: T; counts: Record<string, number> } {
   const before = { ...redactor.counts }
   const copy = maskedRecord(checkObject(record, 'The record'), redactor) as T
-  const counts = Object.entries(redactor.counts)
-    .map(([name, count]) => [name, count - (before[name] ?? 0)] as const)
-    .filter(([, count]) => count > 0)
-  return { record: copy, counts: Object.fromEntries(counts) }
+  return { record: copy, counts: countsSince(redactor.counts, before) }
 }
 
 function maskedRecord(record: object, redactor: Redactor): object {
@@ -155,7 +153,7 @@ function masked(value: unknown, redactor: Redactor): unknown {
 
 function maskedProperty(name: string, value: unknown, redactor: Redactor): unknown {
   if (typeof value !== 'string' || !isSecretProperty(name, value)) return masked(value, redactor)
-  redactor.counts.secret = (redactor.counts.secret ?? 0) + 1
+  count(redactor.counts, 'secret')
   return '[redacted:secret]'
 }
 

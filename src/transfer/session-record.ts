@@ -5,27 +5,19 @@ import type { EventHandler } from '../events.ts'
 import { isTooDeep, toJson } from '../json.ts'
 import { type StoredMessage, toMessage } from '../messages/message-row.ts'
 import type { Message } from '../messages/message-types.ts'
+import { MESSAGE_COLUMNS } from '../messages/read.ts'
 import { storedJson } from '../messages/structured-content.ts'
-import { FIELD_COLUMNS, toSession } from '../sessions/session-row.ts'
+import { sessionById, toSession, WHOLE_COLUMNS } from '../sessions/session-row.ts'
 import { isObject } from './guards.ts'
 import { MESSAGE_JSON, type MessageJson, type MessageRecord, type SessionRecord } from './records.ts'
 
 const sessionsAfter = fixedQuery((param: Param<{ id: string; limit: number }>) =>
   build
     .selectFrom('all_sessions as sessions')
-    .select(FIELD_COLUMNS)
-    .select('system_prompt')
+    .select(WHOLE_COLUMNS)
     .where('id', '>', param('id'))
     .orderBy('id')
     .limit(param('limit')),
-)
-
-const sessionById = fixedQuery((param: Param<{ id: string }>) =>
-  build
-    .selectFrom('all_sessions as sessions')
-    .select(FIELD_COLUMNS)
-    .select('system_prompt')
-    .where('id', '=', param('id')),
 )
 
 const messagesAfter = fixedQuery((param: Param<{ session_id: string; id: number; limit: number }>) =>
@@ -37,24 +29,8 @@ const messagesAfter = fixedQuery((param: Param<{ session_id: string; id: number;
         .onRef('known.message_id', '=', 'messages.id')
         .onRef('known.session_id', '=', 'messages.session_id'),
     )
-    .select([
-      'messages.id',
-      'messages.session_id',
-      'messages.role',
-      'messages.content',
-      'messages.tool_call_id',
-      'messages.tool_calls',
-      'messages.tool_name',
-      'messages.timestamp',
-      'messages.token_count',
-      'messages.finish_reason',
-      'messages.reasoning',
-      'messages.reasoning_details',
-      'messages.codex_reasoning_items',
-      'messages.inactive',
-      'structured.content as structured',
-      'known.client_id',
-    ])
+    .select(MESSAGE_COLUMNS)
+    .select('known.client_id')
     .where('messages.session_id', '=', param('session_id'))
     .where('messages.id', '>', param('id'))
     .orderBy('messages.id')

@@ -8,6 +8,7 @@ import type { StoreHandle } from '../database/store-handle.ts'
 import { SessionNotFoundError } from '../errors.ts'
 import { checkTarget, makeFile } from '../new-file.ts'
 import type { NotCarried } from './conversation.ts'
+import { addCounts, type Counts, countsSince } from './counts.ts'
 import { type Exporting, type ExportProgress, exportLines, exportSessions, type Selected } from './export.ts'
 import { EXPORT_FORMATS, type ExportFormat, toFormat } from './export-format.ts'
 import { type ImportOptions, type ImportReport, importRecords } from './import.ts'
@@ -107,7 +108,7 @@ export class TransferRepository {
     const { executor, events } = this.#context
     executor.assertOutside()
     const done = { sessions: 0, messages: 0 }
-    const not_carried: Record<string, number> = {}
+    const not_carried: Counts = {}
     const counting: Exporting = {
       ...exporting,
       onProgress(progress) {
@@ -123,8 +124,7 @@ export class TransferRepository {
         for await (const session of exportSessions(executor, events, counting)) {
           const converted = toFormat(session, format)
           yield `${JSON.stringify(converted.value)}\n`
-          for (const [field, values] of Object.entries(converted.not_carried))
-            not_carried[field] = (not_carried[field] ?? 0) + values
+          addCounts(not_carried, converted.not_carried)
         }
     }
     const maskedBefore = { ...exporting.redactor?.counts }
@@ -138,11 +138,9 @@ export class TransferRepository {
         // A stream that has failed may still be about to open its file, and would make it anew.
         await closed
       }
-      const masked = Object.entries(exporting.redactor?.counts ?? {})
-        .map(([name, times]) => [name, times - (maskedBefore[name] ?? 0)] as const)
-        .filter(([, times]) => times > 0)
+      const masked = countsSince(exporting.redactor?.counts ?? {}, maskedBefore)
       const bytes = statSync(partial).size
-      return { path: target, bytes, ...done, not_carried, masked: Object.fromEntries(masked) }
+      return { path: target, bytes, ...done, not_carried, masked }
     })
   }
 

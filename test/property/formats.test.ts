@@ -132,22 +132,18 @@ function meant(conversation: Conversation): unknown {
   const { system_prompt, tools, title, model, source, messages } = conversation
   const all = system_prompt ? [{ role: 'system', content: system_prompt }, ...messages] : messages
   return JSON.parse(
-    JSON.stringify(
-      { title, model, source, tools, all },
-      // biome-ignore lint/suspicious/noExplicitAny: a replacer takes anything
-      (key, value: any) => {
-        if (key === 'arguments') {
-          try {
-            return JSON.parse(value)
-          } catch {
-            return value
-          }
+    JSON.stringify({ title, model, source, tools, all }, (key, value: unknown) => {
+      if (key === 'arguments' && typeof value === 'string') {
+        try {
+          return JSON.parse(value)
+        } catch {
+          return value
         }
-        if (value === null || value === '') return undefined
-        if (key === 'tool_calls' && value?.length === 0) return undefined
-        return value
-      },
-    ),
+      }
+      if (value === null || value === '') return undefined
+      if (key === 'tool_calls' && Array.isArray(value) && value.length === 0) return undefined
+      return value
+    }),
   )
 }
 
