@@ -77,7 +77,7 @@ export type {
 } from './transfer/conversation.ts'
 export type { SecretPattern } from './transfer/credential-patterns.ts'
 export type { ExportProgress, Selected } from './transfer/export.ts'
-export type { ExportFormat } from './transfer/export-format.ts'
+export { type ExportFormat, toMarkdown } from './transfer/export-format.ts'
 export { fromHermes, type HermesMessage, type HermesSession, toHermes } from './transfer/hermes.ts'
 export type { ImportOptions, ImportProgress, ImportReport, SessionReport } from './transfer/import.ts'
 export { fromOpenAi } from './transfer/openai.ts'

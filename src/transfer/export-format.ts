@@ -4,17 +4,40 @@ import { FORMATS } from './formats.ts'
 import { toHermes } from './hermes.ts'
 import { SESSION_COLUMNS, type SessionRecord } from './records.ts'
 
-/** What a file of exported sessions can be: a bundle, or JSON Lines with a session on each. */
-export type ExportFormat = 'bundle' | 'hermes' | FormatName
+/** What a file of exported sessions can be: a bundle, JSON Lines with a session on each, or Markdown to read. */
+export type ExportFormat = 'bundle' | 'hermes' | 'markdown' | FormatName
 
-export const EXPORT_FORMATS: readonly string[] = ['bundle', 'hermes', ...Object.keys(FORMATS)]
+export const EXPORT_FORMATS: readonly string[] = ['bundle', 'hermes', 'markdown', ...Object.keys(FORMATS)]
 
 /** What a conversation has of its session. */
 const CARRIED = new Set<string>(['title', 'source', 'model', 'system_prompt'])
 
-/** A session in a format other than the bundle, and what of it that cannot carry. */
-export function toFormat(session: SessionRecord, format: Exclude<ExportFormat, 'bundle'>): Converted<object> {
-  if (format === 'hermes') return toHermes(session)
+/**
+ * A session as Markdown for readers, as code hosts show it: what is known of it, then its messages. Replies look as
+ * they were meant, but nothing in a message reaches beyond it: not an open code block, not HTML, not a heading.
+ * Reasoning, the calls of tools and their results are folded. Files within messages (`data:` URLs) are cut out.
+ *
+ * @returns the text, and what of the session it does not show. A promise, because the parser of Markdown is loaded
+ * when it is first needed.
+ * @example
+ * const { value } = await toMarkdown(await store.transfer.exportSession(id))
+ */
+export async function toMarkdown(session: SessionRecord): Promise<Converted<string>> {
+  const { sessionMarkdown } = await import('./session-markdown.ts')
+  return sessionMarkdown(session)
+}
+
+/** A session as text in a format other than the bundle, and what of it that cannot carry. */
+export async function toFormat(
+  session: SessionRecord,
+  format: Exclude<ExportFormat, 'bundle'>,
+): Promise<Converted<string>> {
+  if (format === 'markdown') return toMarkdown(session)
+  const { value, not_carried } = format === 'hermes' ? toHermes(session) : toChat(session, format)
+  return { value: `${JSON.stringify(value)}\n`, not_carried }
+}
+
+function toChat(session: SessionRecord, format: FormatName): Converted<object> {
   const { tools, ...config } = session.model_config ?? {}
   const not_carried: Counts = {}
   for (const column of SESSION_COLUMNS) {

@@ -28,7 +28,8 @@ export interface ExportOptions extends Selected {
 export interface ExportFileOptions extends ExportOptions {
   /**
    * `bundle` (the default) loses nothing. Of the others each line is a session: `hermes` as Hermes exports it, else a
-   * conversation in a chat format, without the messages that Hermes has taken back.
+   * conversation in a chat format, without the messages that Hermes has taken back. `markdown` is for readers:
+   * see `toMarkdown`.
    */
   format?: ExportFormat
 }
@@ -122,8 +123,9 @@ export class TransferRepository {
         for await (const { text } of exportLines(executor, events, counting)) yield `${text}\n`
       else
         for await (const session of exportSessions(executor, events, counting)) {
-          const converted = toFormat(session, format)
-          yield `${JSON.stringify(converted.value)}\n`
+          const converted = await toFormat(session, format)
+          // Markdown wants an empty line before the next heading.
+          yield format === 'markdown' && done.sessions > 0 ? `\n${converted.value}` : converted.value
           addCounts(not_carried, converted.not_carried)
         }
     }
