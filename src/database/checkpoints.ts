@@ -17,10 +17,13 @@ export class Checkpoints {
     this.#events = events
   }
 
-  /** Counts writes, and checkpoints after every so many. */
   afterWrites(count: number): void {
     this.#writes += count
-    if (this.#writes >= CHECKPOINT_EVERY_N_WRITES) this.run()
+  }
+
+  /** Whether so many writes have been counted that it is time for a checkpoint. */
+  get isDue(): boolean {
+    return this.#writes >= CHECKPOINT_EVERY_N_WRITES
   }
 
   /** Best effort: what a reader holds up is left for the next time. */

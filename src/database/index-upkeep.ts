@@ -18,11 +18,17 @@ export class IndexUpkeep {
     return this.#alone((connection) => this.#care.putAside(connection, error)) ?? false
   }
 
-  /** Counts writes, and tidies up after every so many. */
   afterWrites(count: number): void {
     this.#writes += count
-    if (this.#writes < TIDY_EVERY_N_WRITES) return
-    // Where that does not go now, it will after as many again.
+  }
+
+  /** Whether so many writes have been counted that it is time to tidy up. */
+  get isDue(): boolean {
+    return this.#writes >= TIDY_EVERY_N_WRITES
+  }
+
+  /** Tidies up. Where that does not go now, it will after as many writes again. */
+  tidy(): void {
     this.#writes = 0
     this.#alone((connection) => this.#care.tidy(connection))
   }

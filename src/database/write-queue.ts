@@ -44,6 +44,7 @@ export class WriteQueue implements Executor {
   readonly #checkpoints: Checkpoints
   readonly #forget: () => void
   #draining = false
+  #foundBusy = false
   #whenDrained: (() => void) | undefined
   #transaction: OpenTransaction | undefined
   #turn: Turn | undefined
@@ -279,9 +280,17 @@ export class WriteQueue implements Executor {
     else this.#goOn()
   }
 
+  readonly #lookAfter = (): void => {
+    if (this.#checkpoints.isDue) this.#checkpoints.run()
+    else this.#upkeep.tidy()
+    this.#goOn()
+  }
+
   readonly #goOn = (): void => {
     this.#reads.resume()
-    if (this.#waiting.length > 0) setImmediate(this.#drain)
+    // In turns of their own: each can take as long as a write.
+    if (this.#checkpoints.isDue || this.#upkeep.isDue) setImmediate(this.#lookAfter)
+    else if (this.#waiting.length > 0) setImmediate(this.#drain)
     else {
       this.#draining = false
       this.#whenDrained?.()
@@ -350,12 +359,14 @@ export class WriteQueue implements Executor {
 
   /** Opens a transaction for the entry at the head; false when that must wait. */
   #tryBegin(): boolean {
+    this.#foundBusy = false
     try {
       if (this.#recovery?.isDue()) return false
       this.#connection.begin()
       return true
-    } catch {
+    } catch (error) {
       // The loop tries again and deals with what it meets.
+      this.#foundBusy = isBusy(error)
       return false
     }
   }
@@ -367,7 +378,9 @@ export class WriteQueue implements Executor {
   async #waitToBegin(): Promise<void> {
     const first = performance.now()
     const forWrites = isWrite(this.#waiting[0])
-    for (let tries = 0; ; tries++) {
+    // SQLite has waited in this turn as long as it may.
+    if (this.#foundBusy) await delay(retryDelay(0))
+    for (let tries = this.#foundBusy ? 1 : 0; ; tries++) {
       try {
         if (this.#recovery?.isDue()) await this.#recover(this.#recovery)
         this.#connection.begin()
