@@ -1,7 +1,7 @@
 import type { EventHandler } from '../events.ts'
 import type { Connection } from './connection.ts'
 import type { FileGuard } from './file-guard.ts'
-import { CHECKPOINT_EVERY_N_WRITES, WAL_LIMIT_BYTES } from './limits.ts'
+import { CHECKPOINT_EVERY_N_WRITES, WAL_LIMIT_BYTES, WAL_RESTART_BYTES } from './limits.ts'
 
 /** Moves the write-ahead log into the file now and then, and says so when it cannot keep up. */
 export class Checkpoints {
@@ -32,7 +32,10 @@ export class Checkpoints {
     try {
       // A log that nobody else reads must not be moved over what they have written since.
       if (this.#guard?.holds(true) === false) return
-      const { log: bytes } = this.#connection.checkpoint()
+      const { log: bytes, checkpointed } = this.#connection.checkpoint()
+      // Where others write while it is moved, it is never moved whole, and would grow without end. Where half of it
+      // cannot be moved, some reader keeps it, and who waits for that one waits in vain.
+      if (bytes > WAL_RESTART_BYTES && checkpointed > bytes / 2) this.#connection.checkpoint('restart')
       if (bytes > WAL_LIMIT_BYTES && !this.#reported)
         this.#events({
           level: 'warning',

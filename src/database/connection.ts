@@ -195,10 +195,10 @@ export class Connection {
   }
 
   /**
-   * Moves what it can from the write-ahead log to the file: without waiting, or so that the log is empty then, which
-   * needs that nobody reads an older state. Only outside a transaction.
+   * Moves what it can from the write-ahead log to the file: without waiting, or so that the log begins anew with the
+   * next write or is empty, which both need that nobody reads an older state. Only outside a transaction.
    */
-  checkpoint(mode: 'passive' | 'truncate' = 'passive'): LogState {
+  checkpoint(mode: 'passive' | 'restart' | 'truncate' = 'passive'): LogState {
     const { busy, log, checkpointed } = this.#statement(`pragma wal_checkpoint(${mode})`).get() as {
       busy: number
       log: number

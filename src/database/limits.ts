@@ -20,6 +20,9 @@ export const SQLITE_WAIT_MS = 5
 /** The size a write-ahead log is cut back to, and beyond which it is reported, in bytes. */
 export const WAL_LIMIT_BYTES = 64 * 1024 * 1024
 
+/** The size from which a write-ahead log is made to begin anew, in bytes. */
+export const WAL_RESTART_BYTES = 16 * 1024 * 1024
+
 /** How long a caller's transaction may stay open, in milliseconds. */
 export const TRANSACTION_LIMIT_MS = 5_000
 
