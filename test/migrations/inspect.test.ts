@@ -700,7 +700,7 @@ describe('opening refuses, with the file as it was, what is', () => {
       advice: /give the path of a state.db/,
       inputs: noDatabase,
     },
-    { kind: 'damaged', errorClass: DamagedFileError, advice: /restore a backup/, inputs: damaged },
+    { kind: 'damaged', errorClass: DamagedFileError, advice: /restoreStateFile\(backup, path/, inputs: damaged },
   ]
 
   test.each(
