@@ -21,6 +21,7 @@ export type StateStoreErrorCode =
   | 'DAMAGED'
   | 'DISK_FULL'
   | 'FILE_REPLACED'
+  | 'FILE_IN_USE'
   | 'OPTION_CONFLICT'
   | 'TARGET_EXISTS'
   | 'EXPORT_INTERRUPTED'
@@ -282,6 +283,25 @@ export class FileReplacedError extends StateStoreError {
       gone
         ? `'${path}' was deleted or renamed while it was open. Nothing was written: put it back, or close the store and open it again where the file is.`
         : `'${path}' was replaced by another file while it was open. Nothing was written: close the store and open it again.`,
+      options,
+    )
+  }
+}
+
+/** A file that was to be moved or replaced, and that somebody has open. It was not touched. */
+export class FileInUseError extends StateStoreError {
+  readonly code = 'FILE_IN_USE'
+
+  constructor(
+    readonly path: string,
+    /** Whether a store of this process has it open. */
+    readonly here: boolean,
+    options?: ErrorOptions,
+  ) {
+    super(
+      here
+        ? `'${path}' is open in this process: close its stores first. It was not touched.`
+        : `'${path}' is open elsewhere, most likely in another process: end that or have it close the file first. It was not touched.`,
       options,
     )
   }

@@ -33,6 +33,7 @@ export type {
 export type {
   AppendManyOptions,
   AppendOptions,
+  ExpectOptions,
   ListMessagesOptions,
   MessageCursor,
   MessageRepository,
@@ -41,6 +42,8 @@ export type {
 export type { WatchOptions } from './messages/watch.ts'
 export { openStateStore } from './open.ts'
 export type { OpenOptions } from './options.ts'
+export { quarantineStateFile } from './quarantine.ts'
+export { type RestoreOptions, type RestoreResult, restoreStateFile } from './restore.ts'
 export { containsCjk } from './search/characters.ts'
 export type { Match } from './search/matches.ts'
 export type { SearchField } from './search/projection.ts'

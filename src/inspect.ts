@@ -102,7 +102,7 @@ function assertWhole(connection: Connection, path: string): void {
   const rest = (fileSize(path) ?? 0) % Number(connection.pragma('page_size'))
   if (rest === 0 || fileSize(`${path}-wal`) || fileSize(`${path}-journal`)) return
   throw new DamagedFileError(
-    `'${path}' is damaged (it ends within a page): it was cut short, when it was copied perhaps. Copy it again, or restore a backup. It was not touched.`,
+    `'${path}' is damaged (it ends within a page): it was cut short, when it was copied perhaps. Copy it again, or put a backup in its place with restoreStateFile(backup, path, { replace: true }). It was not touched.`,
   )
 }
 

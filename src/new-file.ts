@@ -5,13 +5,13 @@ import { MEMORY } from './database/open-connection.ts'
 import { CannotOpenError, TargetExistsError } from './errors.ts'
 
 /**
- * The absolute path of a file to make.
+ * The absolute path of a file, to be made for example.
  *
  * @throws TypeError
  */
-export function checkTarget(path: unknown): string {
+export function checkTarget(path: unknown, name = 'path'): string {
   if (typeof path !== 'string' || path === '' || path === MEMORY || path.includes('\0'))
-    throw new TypeError('path must be the path of the file to write.')
+    throw new TypeError(`${name} must be the path of a file.`)
   return resolve(path)
 }
 
@@ -20,29 +20,37 @@ export function checkTarget(path: unknown): string {
  * its own when it is on the disk. Where `fill` fails, nothing is left behind. Only its owner can read it.
  *
  * @param sidecars Endings of files that must not be beside it, and go with it.
+ * @param makeWay Moves away what has the name, right before the file gets it. Default: such a file is refused.
  * @throws TargetExistsError for a file that is there already, or one with such an ending; CannotOpenError
  */
 export async function makeFile<T>(
   path: string,
   sidecars: readonly string[],
   fill: (partial: string) => Promise<T>,
+  makeWay?: () => void,
 ): Promise<T> {
   const assertFree = () => {
     for (const end of ['', ...sidecars]) if (existsSync(path + end)) throw new TargetExistsError(path + end)
   }
-  assertFree()
+  if (!makeWay) assertFree()
   const partial = `${path}.${randomUUID()}.partial`
   try {
     claim(partial)
     const result = await fill(partial)
     sync(partial, 'r+')
+    makeWay?.()
     assertFree()
     renameSync(partial, path)
-    if (process.platform !== 'win32') sync(dirname(path), 'r')
+    syncFolder(dirname(path))
     return result
   } finally {
     for (const end of ['', ...sidecars]) rmSync(partial + end, { force: true })
   }
+}
+
+/** Has what was done to the names in a folder survive a power cut. Windows offers no such thing. */
+export function syncFolder(folder: string): void {
+  if (process.platform !== 'win32') sync(folder, 'r')
 }
 
 function claim(path: string): void {

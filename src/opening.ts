@@ -113,7 +113,7 @@ function reportEmptyFile(path: string, events: EventHandler): void {
   events({
     level: 'warning',
     type: 'empty-file',
-    message: `'${path}' was there with 0 bytes, and is a new store now: if it had sessions before, close it and restore a backup.`,
+    message: `'${path}' was there with 0 bytes, and is a new store now: if it had sessions before, close it and put a backup in its place with restoreStateFile(backup, path, { replace: true }).`,
     path,
   })
 }

@@ -1,7 +1,7 @@
 import { fileKey, realPath } from './database/file-identity.ts'
 import type { RepositoryContext } from './database/repository.ts'
 import type { WriteQueue } from './database/write-queue.ts'
-import { CannotOpenError } from './errors.ts'
+import { CannotOpenError, FileInUseError } from './errors.ts'
 import type { FileEvents } from './events.ts'
 import type { InForce } from './options.ts'
 import type { Reader } from './reader/reader.ts'
@@ -62,6 +62,17 @@ export async function shareFile(
       return share(entry, false)
     } else return share(await opening(path, keys, open), true)
   }
+}
+
+/**
+ * Refuses a file that this process has open, or is opening or closing.
+ *
+ * @throws FileInUseError
+ */
+export function assertNotOpen(path: string): void {
+  const key = fileKey(path)
+  const isOpen = key !== undefined && (entries.has(key) || openings.has(key))
+  if (isOpen || openings.has(realPath(path))) throw new FileInUseError(path, true)
 }
 
 /** The whole of a file that no other store can share. */

@@ -16,6 +16,9 @@ import type { EventHandler } from '../events.ts'
 import { realPath } from './file-identity.ts'
 import { MAX_NAME_BYTES, MAX_PATH_BYTES } from './limits.ts'
 
+/** What SQLite can keep beside a database. It would take it for that of another file of the same name. */
+export const SIDECARS: readonly string[] = ['-wal', '-shm', '-journal']
+
 /** What is wrong with a path, by the code of the system's error. */
 const PATH_PROBLEMS: Record<string, string> = {
   EACCES: 'this user may not enter one of its folders',
@@ -127,7 +130,7 @@ function readingProblem(path: string): string | undefined {
 /** The file and those that SQLite keeps beside it, which is where symbolic links lead. */
 function withSidecars(path: string): string[] {
   const real = realPath(path)
-  return [real, `${real}-wal`, `${real}-shm`, `${real}-journal`]
+  return ['', ...SIDECARS].map((end) => real + end)
 }
 
 function allows(file: string, mode: number): boolean {
@@ -156,7 +159,7 @@ function pathProblem(error: unknown): string {
 }
 
 /** Where a symbolic link on the way leads to nothing. */
-function brokenLink(path: string): string | undefined {
+export function brokenLink(path: string): string | undefined {
   for (let at = path; at !== dirname(at); at = dirname(at))
     if (!existsSync(at) && lstatSync(at, { throwIfNoEntry: false })?.isSymbolicLink()) {
       const target = resolve(dirname(at), readlinkSync(at))

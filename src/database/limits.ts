@@ -38,6 +38,9 @@ export const TIDY_EVERY_N_WRITES = 500
 /** Rows that one statement inserts: more gain little, and hold up the event loop longer. */
 export const ROWS_AT_ONCE = 25
 
+/** Messages written, moved, deleted or read before the event loop gets its turn: a multiple of {@link ROWS_AT_ONCE}. */
+export const STEP = 250
+
 /** How often it is made sure that the write-ahead log is still the one that was opened, in milliseconds. */
 export const FILE_CHECK_MS = 25
 

@@ -65,7 +65,7 @@ export function toStoreError(error: unknown, path: string): unknown {
   const cause = { cause: error }
   if (code === 'SQLITE_READONLY_ROLLBACK' || code === 'SQLITE_READONLY_RECOVERY')
     return new ReadonlyStoreError(
-      `'${path}' was left half written by a process that died: open it once without readonly, so that SQLite can recover it.`,
+      `'${path}' was left half written by a process that died: open it once without readonly, so that SQLite can recover it. Leave the files beside it where they are: they hold what is missing.`,
       cause,
     )
   if (code === 'SQLITE_READONLY_DBMOVED') return new FileReplacedError(path, !existsSync(path), cause)
@@ -93,7 +93,7 @@ export function toStoreError(error: unknown, path: string): unknown {
     )
   if (code.startsWith('SQLITE_CORRUPT'))
     return new DamagedFileError(
-      `'${path}' is damaged (${error.message}): stop writing to it, keep a copy of it with its -wal file, and restore a backup.`,
+      `'${path}' is damaged (${error.message}): stop writing to it, do not delete its -wal file, and put a backup in its place with restoreStateFile(backup, path, { replace: true }), which keeps both.`,
       cause,
     )
   if (code.startsWith('SQLITE_IOERR'))

@@ -1,6 +1,8 @@
 import { statSync } from 'node:fs'
 import { sql } from 'kysely'
 import type { Connection } from '../database/connection.ts'
+import { SIDECARS } from '../database/file-access.ts'
+import { BUSY_TIMEOUT_MS } from '../database/limits.ts'
 import { openConnection } from '../database/open-connection.ts'
 import { openSecond } from '../database/second-connection.ts'
 import { select } from '../database/shape.ts'
@@ -9,7 +11,7 @@ import type { StoreHandle } from '../database/store-handle.ts'
 import { DamagedFileError } from '../errors.ts'
 import type { EventHandler } from '../events.ts'
 import { makeFile } from '../new-file.ts'
-import { checkIntegrity } from './integrity.ts'
+import { checkIntegrity, type IntegrityCheck } from './integrity.ts'
 
 export interface BackupOptions {
   /** Called after each step, with the bytes copied so far and those of the whole file. */
@@ -27,9 +29,6 @@ export interface BackupResult {
   messages: number
   sessions: number
 }
-
-/** What can lie beside a database: SQLite would take it for that of a new file of the same name. */
-const SIDECARS = ['-wal', '-shm', '-journal']
 
 /**
  * Copies a store into a file: what it holds when the copying begins. Other connections write meanwhile. The copy
@@ -54,17 +53,17 @@ async function makeCopy(
   return makeFile(path, SIDECARS, async (partial) => {
     const source = await openSecond(store, events, signal)
     try {
-      // Begins a read transaction where the file has one to offer: nothing that is written from here on is copied.
-      source.exec('begin')
-      const held = contentsOf(source)
-      const { pageSize } = source
-      await source.copyTo(partial, ({ remaining, total }) => {
+      const step: BackupOptions['onProgress'] = (progress) => {
         signal?.throwIfAborted()
-        onProgress?.({ copied: (total - remaining) * pageSize, total: total * pageSize })
-      })
-      await finish(partial, held, store.busyTimeout, events)
+        onProgress?.(progress)
+      }
+      const { problem, ...copied } = await copyTo(partial, source, 'quick_check', events, step)
+      if (problem !== null)
+        throw new DamagedFileError(
+          `The backup was not kept, because it is damaged (${problem}), most likely as the file of the store is: see maintenance.check().`,
+        )
       signal?.throwIfAborted()
-      return { path, bytes: statSync(partial).size, ...held }
+      return { path, ...copied }
     } catch (error) {
       throw toStoreError(error, path)
     } finally {
@@ -73,37 +72,58 @@ async function makeCopy(
   })
 }
 
-/** Makes the copy one file that needs no other, and checks that it is whole. */
+/**
+ * Copies what `source` reads now into a file that is there and empty, has it need no other file, and checks it:
+ * `problem` says what is wrong with it.
+ */
+export async function copyTo(
+  path: string,
+  source: Connection,
+  check: IntegrityCheck,
+  events: EventHandler,
+  onProgress?: BackupOptions['onProgress'],
+): Promise<Omit<BackupResult, 'path'> & { problem: string | null }> {
+  // Begins a read transaction where the file has one to offer: nothing that is written from here on is copied.
+  source.exec('begin')
+  const held = contentsOf(source)
+  const { pageSize } = source
+  await source.copyTo(path, ({ remaining, total }) =>
+    onProgress?.({ copied: (total - remaining) * pageSize, total: total * pageSize }),
+  )
+  const problem = await finish(path, held, check, events)
+  return { bytes: statSync(path).size, ...held, problem }
+}
+
 async function finish(
   path: string,
-  held: { messages: number; sessions: number },
-  busyTimeout: number,
+  held: Contents,
+  check: IntegrityCheck,
   events: EventHandler,
-): Promise<void> {
+): Promise<string | null> {
   const copy = await openConnection({
     path,
     readonly: false,
     onlyLooking: true,
     synchronous: 'full',
-    busyTimeout,
+    busyTimeout: BUSY_TIMEOUT_MS,
     signal: undefined,
     events,
   })
   try {
     copy.pragma('journal_mode = delete')
-    const [problem] = checkIntegrity(copy, 'quick_check').problems
+    const [problem] = checkIntegrity(copy, check).problems
+    if (problem !== undefined) return problem
     const { messages, sessions } = contentsOf(copy)
-    if (problem !== undefined || messages !== held.messages || sessions !== held.sessions)
-      throw new DamagedFileError(
-        `The backup was not kept, because it is damaged (${problem ?? 'rows are missing'}), most likely as the file of the store is: see maintenance.check().`,
-      )
+    return messages === held.messages && sessions === held.sessions ? null : 'rows are missing'
   } finally {
     copy.close()
   }
 }
 
-function contentsOf(connection: Connection): { messages: number; sessions: number } {
-  const [counts] = select<{ messages: number; sessions: number }>(
+type Contents = Pick<BackupResult, 'messages' | 'sessions'>
+
+function contentsOf(connection: Connection): Contents {
+  const [counts] = select<Contents>(
     connection,
     sql`select (select count(*) from main.messages) as messages, (select count(*) from main.sessions) as sessions`,
   )

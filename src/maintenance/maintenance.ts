@@ -39,7 +39,7 @@ export class MaintenanceRepository {
    * exist are counted and kept. A backup beside the file comes first. In a large file all of it takes many
    * transactions, and others write in between.
    *
-   * @throws DamagedFileError where the file itself is damaged: restore a backup. Nothing was changed.
+   * @throws DamagedFileError where the file itself is damaged: see `restoreStateFile()`. Nothing was changed.
    * @throws UnsupportedSchemaError on a file above schema 6, what `backup()` throws, or the reason of `signal`.
    * @example
    * const { backup } = await store.maintenance.repair()

@@ -54,7 +54,7 @@ export async function repairStore(
   }))
   if (problems[0] !== undefined)
     throw new DamagedFileError(
-      `'${path}' is damaged (${problems[0]}), which cannot be repaired: keep a copy of it with its -wal file, and restore a backup. Nothing was changed.`,
+      `'${path}' is damaged (${problems[0]}), which cannot be repaired: do not delete its -wal file; close it, and put a backup in its place with restoreStateFile(backup, path, { replace: true }), which keeps both. Nothing was changed.`,
     )
   const copy = backup && file ? backupPath(path, new Date()) : null
   if (copy !== null) {

@@ -2,9 +2,8 @@ import { checkCount, checkId, checkObject } from '../arguments.ts'
 import type { Connection } from '../database/connection.ts'
 import type { Batch } from '../database/executor.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
-import { ROWS_AT_ONCE } from '../database/limits.ts'
+import { ROWS_AT_ONCE, STEP } from '../database/limits.ts'
 import { assertOwnSchema, type RepositoryContext } from '../database/repository.ts'
-import { SessionNotFoundError } from '../errors.ts'
 import type { IndexHealth } from '../search/index-health.ts'
 import {
   type Append,
@@ -16,6 +15,7 @@ import {
   repeated,
   reportAppended,
 } from './append.ts'
+import { archiveAll, deleteAll } from './clear.ts'
 import { assertOwnClientIds, storedId } from './client-ids.ts'
 import { mergeUserTurns, toConversationMessage } from './conversation.ts'
 import { assertLastId, checkExpectedLastId, type ExpectedLastId } from './last-message.ts'
@@ -31,7 +31,7 @@ export interface AppendOptions {
   requireOpen?: boolean
 }
 
-export interface ReplaceOptions {
+export interface ExpectOptions {
   /**
    * The id of the last message that the caller knows of; null or 0 for none. Where the session has another one,
    * {@link ConflictError} is thrown and nothing is written. Default: not checked.
@@ -39,7 +39,17 @@ export interface ReplaceOptions {
   expectedLastId?: ExpectedLastId
 }
 
-export interface AppendManyOptions extends AppendOptions, ReplaceOptions {}
+export interface AppendManyOptions extends AppendOptions, ExpectOptions {}
+
+export interface ReplaceOptions extends ExpectOptions {
+  /**
+   * The id of a new session that gets the messages which are replaced, instead of their being deleted: as they are,
+   * with their ids, times and client ids. It is a branch of the session, with its source, user and model, without a
+   * title, begun with the first of them and ended now by `replaced`. Not made where there are none. Default: they are
+   * deleted.
+   */
+  archiveAs?: string
+}
 
 export interface ListMessagesOptions {
   /** Only messages after this one: the last item of the page before. */
@@ -56,9 +66,6 @@ export interface ListMessagesOptions {
 
 const MAX_ID = Number.MAX_SAFE_INTEGER
 
-/** Messages written, deleted or read before the event loop gets its turn: a multiple of {@link ROWS_AT_ONCE}. */
-export const STEP = 250
-
 const counts = (view: 'live_messages' | 'all_messages') => ({
   file: fixedQuery((_: Param<object>) =>
     build.selectFrom(view).select((eb) => eb.fn.countAll<number>().as('count')),
@@ -73,27 +80,6 @@ const counts = (view: 'live_messages' | 'all_messages') => ({
 
 const liveCounts = counts('live_messages')
 const allCounts = counts('all_messages')
-
-const deleteFirst = fixedQuery((param: Param<{ session_id: string; limit: number }>) =>
-  build
-    .deleteFrom('messages')
-    .where('id', 'in', (eb) =>
-      eb
-        .selectFrom('messages')
-        .select('id')
-        .where('session_id', '=', param('session_id'))
-        .orderBy('id')
-        .limit(param('limit')),
-    ),
-)
-
-const resetCounters = fixedQuery((param: Param<{ session_id: string }>) =>
-  build
-    .updateTable('sessions')
-    .set({ message_count: 0, tool_call_count: 0 })
-    .where('id', '=', param('session_id'))
-    .returning('id'),
-)
 
 /** The messages of sessions: `store.messages`, and `tx.messages` inside a transaction. */
 export class MessageRepository {
@@ -157,7 +143,10 @@ export class MessageRepository {
    * ids of the messages that were there are free again.
    *
    * @returns the ids of the new messages.
-   * @throws TypeError, ConflictError, SessionNotFoundError
+   * @throws TypeError, ConflictError, SessionNotFoundError, SessionExistsError where there is a session `archiveAs`,
+   * whether or not there is anything to archive.
+   * @example
+   * await store.messages.replaceAll(id, summary, { expectedLastId: last.id, archiveAs: `${id}-before` })
    */
   async replaceAll(
     sessionId: string,
@@ -167,10 +156,13 @@ export class MessageRepository {
     assertOwnSchema(this.#context, 'messages.replaceAll()')
     const checked = this.#check(sessionId, messages)
     const expectedLastId = checkExpectedLastId(options.expectedLastId)
+    const { archiveAs } = options
+    if (archiveAs !== undefined) checkId(archiveAs, 'archiveAs')
     const { executor, events, indexes } = this.#context
     const stored = await executor.writeInSteps(function* (connection) {
       assertLastId(connection, sessionId, expectedLastId)
-      yield* deleteAll(connection, sessionId)
+      if (archiveAs === undefined) yield* deleteAll(connection, sessionId)
+      else yield* archiveAll(connection, sessionId, archiveAs)
       return yield* insertAll(connection, sessionId, checked, { requireOpen: false }, indexes)
     })
     reportAppended(sessionId, stored, events)
@@ -303,17 +295,6 @@ function atOnce<T>(steps: Generator<void, T>): T {
   for (;;) {
     const step = steps.next()
     if (step.done) return step.value
-  }
-}
-
-function* deleteAll(connection: Connection, session_id: string): Generator<void, number> {
-  if (!connection.get(resetCounters, { session_id })) throw new SessionNotFoundError(session_id)
-  let deleted = 0
-  for (;;) {
-    const { changes } = connection.run(deleteFirst, { session_id, limit: STEP })
-    deleted += changes
-    if (changes < STEP) return deleted
-    yield
   }
 }
 

@@ -1,9 +1,10 @@
 import { checkId, checkObject } from '../arguments.ts'
 import type { Connection } from '../database/connection.ts'
+import { STEP } from '../database/limits.ts'
 import type { StoreHandle } from '../database/store-handle.ts'
 import type { EventHandler } from '../events.ts'
 import type { Message } from './message-types.ts'
-import { checkCursor, type MessageCursor, STEP } from './messages.ts'
+import { checkCursor, type MessageCursor } from './messages.ts'
 import { readNewestId, readNextPage } from './read.ts'
 
 export interface WatchOptions {

@@ -3,13 +3,11 @@ import type { Connection } from '../database/connection.ts'
 import type { Executor } from '../database/executor.ts'
 import { toolCalls } from '../database/filters.ts'
 import { build, fixedQuery, type Param } from '../database/fixed-query.ts'
+import { STEP } from '../database/limits.ts'
 import { recountSession } from './recount.ts'
 
 /** Messages that one transaction deletes: less than 0.1 s of the write lock. */
 const CHUNK = 500
-
-/** Messages deleted before the event loop gets its turn. */
-const STEP = 250
 
 const existing = fixedQuery((param: Param<{ id: string }>) =>
   build.selectFrom('sessions').select('id').where('id', '=', param('id')),

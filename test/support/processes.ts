@@ -29,6 +29,19 @@ export async function startSql(path: string): Promise<Child> {
   return child
 }
 
+/** Adds a message to session `s` that is only in the log of the file: the process that wrote it was killed. */
+export async function writeToLog(path: string, content: string): Promise<void> {
+  const child = await startSql(path)
+  await child.ask('pragma journal_mode = wal')
+  await child.ask('begin')
+  await child.ask("update sessions set message_count = message_count + 1 where id = 's'")
+  await child.ask(
+    `insert into messages (session_id, role, content, timestamp) values ('s', 'user', '${content}', 1)`,
+  )
+  await child.ask('commit')
+  await child.kill()
+}
+
 /** Waits until something is so. */
 export async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await delay(2)

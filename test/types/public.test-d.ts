@@ -74,6 +74,8 @@ describe('continuing and sending again', () => {
 
   test('writes can expect a last message', () => {
     expectTypeOf<ReplaceOptions['expectedLastId']>().toEqualTypeOf<number | null | undefined>()
+    expectTypeOf<ReplaceOptions['archiveAs']>().toEqualTypeOf<string | undefined>()
+    expectTypeOf<AppendManyOptions>().not.toHaveProperty('archiveAs')
     expectTypeOf<AppendManyOptions>().toExtend<{ requireOpen?: boolean; expectedLastId?: number | null }>()
     expectTypeOf<ConflictError['actual']>().toEqualTypeOf<number | null>()
     // @ts-expect-error a lone append checks nothing
