@@ -5,7 +5,7 @@ import type { MessageContent } from './message-types.ts'
  * How Hermes stores content that is not plain text since April 2026: this marker, then JSON. A plain string
  * that begins with the marker is stored as the marker and its JSON string, so that nothing can be forged.
  */
-const MARKER = '\0json:'
+export const MARKER = '\0json:'
 
 const MAX_OBJECT_TEXT = 4_000
 

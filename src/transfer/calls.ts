@@ -42,7 +42,7 @@ export function callsText(calls: readonly ToolCall[]): string[] {
 /** Tools as JSON text, for formats that hold them so. Text stays as it is. */
 export function toolsText(tools: JsonValue | undefined): string | undefined {
   if (tools === undefined || tools === null) return undefined
-  return typeof tools === 'string' ? tools : toJson(tools, 'tools')
+  return typeof tools === 'string' ? tools : JSON.stringify(tools)
 }
 
 /** A tool's result as the answer to a call; without a call, it names none. */
@@ -103,4 +103,16 @@ export function nameOfCall(
   if (!id) return undefined
   const calls = earlier.findLast((message) => message.tool_calls?.some((call) => call.id === id))?.tool_calls
   return calls?.find((call) => call.id === id)?.function.name
+}
+
+/** Whether a value is a call: a list of calls in a file may hold anything. */
+export function isToolCall(value: unknown): value is ToolCall {
+  if (!isObject(value) || !isObject(value.function)) return false
+  const { id, type } = value
+  return (
+    (id === undefined || typeof id === 'string') &&
+    (type === undefined || typeof type === 'string') &&
+    typeof value.function.name === 'string' &&
+    typeof value.function.arguments === 'string'
+  )
 }

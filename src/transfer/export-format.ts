@@ -1,3 +1,4 @@
+import { isToolCall } from './calls.ts'
 import type { Conversation, Converted, FormatName } from './conversation.ts'
 import { addCounts, type Counts, count } from './counts.ts'
 import { FORMATS } from './formats.ts'
@@ -48,9 +49,15 @@ function toChat(session: SessionRecord, format: FormatName): Converted<object> {
   const messages = session.messages.flatMap(({ raw, inactive, client_id, id: _, ...message }) => {
     if (raw) count(not_carried, 'messages.raw')
     if (client_id) count(not_carried, 'messages.client_id')
-    if (!inactive) return [message]
-    count(not_carried, 'messages.inactive')
-    return []
+    if (inactive) {
+      count(not_carried, 'messages.inactive')
+      return []
+    }
+    const { tool_calls } = message
+    const calls = tool_calls?.filter(isToolCall)
+    const others = (tool_calls?.length ?? 0) - (calls?.length ?? 0)
+    if (others > 0) count(not_carried, 'messages.tool_calls', others)
+    return [{ ...message, tool_calls: calls }]
   })
   const conversation: Conversation = {
     title: session.title ?? undefined,

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../json.ts'
 import type { Inactive, Message, ToolCall } from '../messages/message-types.ts'
-import { fromStoredContent, storedJson, toStoredContent } from '../messages/structured-content.ts'
+import { fromStoredContent, MARKER, storedJson, toStoredContent } from '../messages/structured-content.ts'
 import type { Session } from '../sessions/session-types.ts'
 import type { Converted } from './conversation.ts'
 import { type Counts, count } from './counts.ts'
@@ -87,14 +87,14 @@ function toRecord(value: JsonValue, where: string): JsonObject {
   return record
 }
 
-/** Writes a session as `hermes sessions export` does: `model_config` as text, the JSON of messages as values. */
+/**
+ * Writes a session as `hermes sessions export` does: `model_config` as text, the JSON of messages as values, or as text
+ * where the value would lose something of what is stored. Only client ids are not carried.
+ */
 export function toHermes(session: SessionRecord): Converted<HermesSession> {
   const { type: _, more: _more, raw, messages, model_config, ...columns } = session
   const not_carried: Counts = {}
-  for (const { client_id, content, raw } of messages) {
-    if (client_id) count(not_carried, 'messages.client_id')
-    if (content === undefined && raw?.content) count(not_carried, 'messages.content')
-  }
+  for (const { client_id } of messages) if (client_id) count(not_carried, 'messages.client_id')
   const value = {
     ...columns,
     model_config: raw?.model_config ?? (model_config ? JSON.stringify(model_config) : null),
@@ -104,13 +104,12 @@ export function toHermes(session: SessionRecord): Converted<HermesSession> {
 }
 
 function toHermesMessage(session_id: string, message: MessageRecord): HermesMessage {
-  const { raw, inactive, client_id: _, content = null, ...fields } = message
+  const { raw, inactive, client_id: _, content: _content, ...fields } = message
   return {
     id: fields.id ?? 0,
     session_id,
     role: fields.role,
-    // Text that begins like structured content must not be taken for it.
-    content: typeof content === 'string' ? toStoredContent(content, 'content', false).content : content,
+    content: contentOf(message),
     tool_call_id: fields.tool_call_id ?? null,
     tool_calls: raw?.tool_calls ?? fields.tool_calls ?? null,
     tool_name: fields.tool_name ?? null,
@@ -118,9 +117,21 @@ function toHermesMessage(session_id: string, message: MessageRecord): HermesMess
     token_count: fields.token_count ?? null,
     finish_reason: fields.finish_reason ?? null,
     reasoning: fields.reasoning ?? null,
-    reasoning_details: raw?.reasoning_details ?? fields.reasoning_details ?? null,
-    codex_reasoning_items: raw?.codex_reasoning_items ?? fields.codex_reasoning_items ?? null,
+    reasoning_details: raw?.reasoning_details ?? asValue(fields.reasoning_details),
+    codex_reasoning_items: raw?.codex_reasoning_items ?? asValue(fields.codex_reasoning_items),
     ...(inactive === 'undone' && { active: 0 }),
     ...(inactive === 'compacted' && { compacted: 1 }),
   }
+}
+
+/** Content as a value, but for what Hermes would not store the same. */
+function contentOf({ raw, content = null }: MessageRecord): HermesMessage['content'] {
+  if (raw?.content !== undefined) return MARKER + raw.content
+  // Text that begins like structured content must not be taken for it.
+  return typeof content === 'string' ? toStoredContent(content, 'content', false).content : content
+}
+
+/** A text as JSON text, which a text in such a column is taken for. */
+function asValue(value: JsonValue | undefined): JsonValue {
+  return typeof value === 'string' ? JSON.stringify(value) : (value ?? null)
 }

@@ -1,7 +1,7 @@
 import { checkWord } from '../arguments.ts'
 import type { JsonValue } from '../json.ts'
 import type { MessageContent, NewMessage, ToolCall } from '../messages/message-types.ts'
-import { argumentsText, nameOfCall } from './calls.ts'
+import { argumentsText, isToolCall, nameOfCall } from './calls.ts'
 import { type ImportedConversation, sessionFields, splitSystemPrompt } from './conversation.ts'
 import { checkJsonArray, checkJsonObject, isArray, isObject, optionalText } from './guards.ts'
 
@@ -68,15 +68,4 @@ function toToolCalls(value: JsonValue | undefined, where: string): ToolCall[] | 
       throw new TypeError(`${at} must be a call such as {id, type: 'function', function: {name, arguments}}.`)
     return read
   })
-}
-
-function isToolCall(value: unknown): value is ToolCall {
-  if (!isObject(value) || !isObject(value.function)) return false
-  const { id, type } = value
-  return (
-    (id === undefined || typeof id === 'string') &&
-    (type === undefined || typeof type === 'string') &&
-    typeof value.function.name === 'string' &&
-    typeof value.function.arguments === 'string'
-  )
 }

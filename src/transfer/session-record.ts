@@ -111,7 +111,13 @@ function rawOf(row: StoredMessage, message: Pick<Message, 'content' | 'tool_call
     if (text !== undefined) raw = { ...raw, [column]: text }
   }
   // Broken content reads as its text, which is all there is.
-  if (message.content !== text(row.content)) keep('content', storedJson(text(row.content), row.structured))
+  if (message.content !== text(row.content)) {
+    const json = storedJson(text(row.content), row.structured)
+    // Half a character stays one only within JSON.
+    if (json !== null && typeof message.content === 'string' && !message.content.isWellFormed())
+      raw = { content: json }
+    else keep('content', json)
+  }
   const calls = text(row.tool_calls)
   // An object reads as no calls, a list may hold what is none, and one without calls is not stored.
   if (calls !== null && !(message.tool_calls?.length && message.tool_calls.every(isObject)))
