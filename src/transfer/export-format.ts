@@ -38,7 +38,8 @@ export async function toFormat(
   return { value: `${JSON.stringify(value)}\n`, not_carried }
 }
 
-function toChat(session: SessionRecord, format: FormatName): Converted<object> {
+/** A session in a chat format. */
+export function toChat(session: SessionRecord, format: FormatName): Converted<object> {
   const { tools, ...config } = session.model_config ?? {}
   const not_carried: Counts = {}
   for (const column of SESSION_COLUMNS) {

@@ -1,6 +1,5 @@
-import type { JsonValue } from '../json.ts'
 import type { ToolCall } from '../messages/message-types.ts'
-import { argumentsValue } from './calls.ts'
+import { argumentsValue, isToolCall } from './calls.ts'
 import { contained } from './contained-markdown.ts'
 import { isTextPart } from './content.ts'
 import type { Converted } from './conversation.ts'
@@ -89,9 +88,11 @@ function messageBlocks(message: MessageRecord, not_carried: Counts): string[] {
   const blocks = [`## ${oneLine(role.slice(0, 1).toUpperCase() + role.slice(1))} · ${timeOf(timestamp)}`]
   if (reasoning) blocks.push(folded('Reasoning', contained(short(reasoning))))
   blocks.push(...content)
-  for (const call of message.tool_calls ?? []) {
-    if (call.id) count(not_carried, 'messages.tool_calls.id')
-    blocks.push(callBlock(call, short))
+  // A file may hold anything there.
+  const calls: readonly unknown[] = message.tool_calls ?? []
+  for (const call of calls) {
+    if (isToolCall(call) && call.id) count(not_carried, 'messages.tool_calls.id')
+    blocks.push(isToolCall(call) ? callBlock(call, short) : folded('Call', json(call, short)))
   }
   if (!message.tool_calls && raw?.tool_calls) blocks.push(folded('Calls', fenced(short(raw.tool_calls))))
   return blocks.length === 1 ? [...blocks, '*Nothing.*'] : blocks
@@ -125,7 +126,7 @@ function callBlock({ function: { name, arguments: text } }: ToolCall, short: Sho
   return folded(summary, blocks.join('\n\n'))
 }
 
-function json(value: JsonValue, short: Shortener): string {
+function json(value: unknown, short: Shortener): string {
   return fenced(short(JSON.stringify(value, null, 2)), 'json')
 }
 

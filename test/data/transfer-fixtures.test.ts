@@ -1,9 +1,12 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { micromark } from 'micromark'
+import { gfm, gfmHtml } from 'micromark-extension-gfm'
 import { describe, expect, test } from 'vitest'
 import { copyFixture, type Fixture, fixtures } from '../../scripts/fixtures/stored.ts'
 import type { FormatName, SessionRecord } from '../../src/index.ts'
 import { addCounts, type Counts } from '../../src/transfer/counts.ts'
-import { toFormat } from '../../src/transfer/export-format.ts'
+import { toChat } from '../../src/transfer/export-format.ts'
 import { FORMATS } from '../../src/transfer/formats.ts'
 import { expectCarried } from '../support/formats.ts'
 import { newFolder, newPath, openForTest } from '../support/stores.ts'
@@ -94,12 +97,28 @@ describe.skipIf(readable.length === 0)('what Hermes wrote (skipped without ../sh
       const lost: Counts = {}
       for (const { id } of fixture.stored!.sessions) {
         const session = await store.transfer.exportSession(id)
-        const converted = toFormat(session, format)
+        const converted = toChat(session, format)
         addCounts(lost, converted.not_carried)
         expectCarried(format, conversationOf(session), converted)
       }
       const path = join(newFolder(), 'all.jsonl')
       expect((await store.transfer.exportFile(path, { format })).not_carried).toEqual(lost)
+    },
+  )
+
+  test.for(named)(
+    '%s goes out as Markdown, with a heading for each message but results',
+    async ([_, fixture]) => {
+      const { store } = await imported(fixture)
+      const path = join(newFolder(), 'all.md')
+      await store.transfer.exportFile(path, { format: 'markdown' })
+      let messages = 0
+      for await (const record of store.transfer.exportAll())
+        if ('messages' in record && typeof record.messages !== 'number')
+          messages += record.messages.filter(({ role, inactive }) => role !== 'tool' && !inactive).length
+      const html = micromark(readFileSync(path, 'utf8'), { extensions: [gfm()], htmlExtensions: [gfmHtml()] })
+      expect(html.match(/^<h1>/gm) ?? []).toHaveLength(fixture.stored!.sessions.length)
+      expect(html.match(/^<h2>/gm) ?? []).toHaveLength(messages)
     },
   )
 })
