@@ -15,6 +15,8 @@ export interface Planned extends Place {
   parent_session_id: string | null
   /** Whether its parent is one of its own descendants: it goes without. */
   circular: boolean
+  /** Whether messages of it are left out: its counters would count them, too. */
+  partial: boolean
 }
 
 /** A session that cannot be imported, and why. */
@@ -78,6 +80,7 @@ export class Planner {
         toolCalls: 0,
         parent_session_id,
         circular: false,
+        partial: false,
       }
       this.#planned.set(row.id, planned)
       this.#open = { id: row.id, planned, more, checking }
@@ -128,7 +131,9 @@ export class Planner {
       this.#refuse(open.id, new TypeError('The rest of its messages is missing.'))
       return
     }
-    addCounts(this.#notCarried, open.checking.notCarried)
+    const { notCarried } = open.checking
+    open.planned.partial = notCarried['messages.inactive'] !== undefined
+    addCounts(this.#notCarried, notCarried)
   }
 
   /** Errors that are not about the record are the caller's. */

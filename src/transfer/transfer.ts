@@ -152,7 +152,7 @@ export class TransferRepository {
    * ids, times, counters, titles and lineage; messages get new ids in the same order.
    *
    * Of a session only `id`, `source`, `started_at` and `messages` must be there, of a message `role` and `timestamp`;
-   * counters that are not there are counted.
+   * counters that are not there are counted, as are those of a session of which messages are left out.
    *
    * @returns what became of each session; one that is not valid is refused, with the reason, and the others go on.
    * @throws the reason of `signal`, StateStoreBusyError, DiskFullError: the sessions stored by then stay, and

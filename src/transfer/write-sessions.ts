@@ -101,8 +101,8 @@ export function* writeChunk(
     }
     const row = { ...asItWas, id: report.stored_id ?? id }
     const { parent_session_id: parent, title } = row
-    row.message_count ??= planned.messages
-    row.tool_call_count ??= planned.toolCalls
+    if (planned.partial || row.message_count === null) row.message_count = planned.messages
+    if (planned.partial || row.tool_call_count === null) row.tool_call_count = planned.toolCalls
     if (parent !== null) {
       const stored = storedIds.get(parent) ?? parent
       // Somebody's file may have children of a session that is not there yet.

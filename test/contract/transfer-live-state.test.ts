@@ -65,6 +65,7 @@ test('what a later state.db has that is only of the moment begins anew', async (
   const without = await openForTest({ path: newPath() })
   await without.transfer.importFile(newerFile(26))
   expect(await contents(store)).toEqual(await contents(without))
+  expect((await store.maintenance.check({ full: true })).ok).toBe(true)
   // Pinned, archived and hidden sessions are sessions like others.
   expect((await store.sessions.list({ preview: false })).map(({ id }) => id).sort()).toEqual([
     'away',
@@ -79,6 +80,22 @@ test('what a later state.db has that is only of the moment begins anew', async (
   })
   await store.maintenance.checkpoint()
   expect(readFileSync(store.info.path).includes('live-')).toBe(false)
+})
+
+test('what was taken back or summarised away is not counted among the messages that are stored', async () => {
+  const store = await openForTest({ path: ':memory:' })
+  const call = { id: 'c', function: { name: 'look', arguments: '{}' } }
+  const message = { role: 'assistant', tool_calls: [call], timestamp: 1 }
+  const counted = { message_count: 9, tool_call_count: 8 }
+  await store.transfer.importSessions([
+    session('whole', { ...counted, messages: [message] }),
+    session('undone', { ...counted, messages: [message, { ...message, inactive: 'undone' }] }),
+    session('later', { ...counted, messages: [message], more: true }),
+    { type: 'messages', session_id: 'later', messages: [{ ...message, inactive: 'compacted' }, message] },
+  ])
+  expect(await store.sessions.get('whole')).toMatchObject(counted)
+  expect(await store.sessions.get('undone')).toMatchObject({ message_count: 1, tool_call_count: 1 })
+  expect(await store.sessions.get('later')).toMatchObject({ message_count: 2, tool_call_count: 2 })
 })
 
 test('of an export of Hermes, each such field is counted, and nothing of it is stored', async () => {

@@ -56,6 +56,6 @@ export function expectCarried(
   const lost = new Set(Object.keys(not_carried))
   // Messages that were joined or split have no counterpart: that is said, and the second time nothing is lost.
   if (lost.has('messages')) {
-    expect(FORMATS[format].to(again)).toEqual({ value, not_carried: {} })
-  } else expect(carried(again, lost)).toEqual(carried(conversation, lost))
+    expect(FORMATS[format].to(again), format).toEqual({ value, not_carried: {} })
+  } else expect(carried(again, lost), format).toEqual(carried(conversation, lost))
 }
