@@ -10,26 +10,30 @@ import { MigrationNeededError, NotAStateFileError, OptionConflictError } from '.
 import { MAX_TITLE_LENGTH, sanitizeTitle } from '../sessions/title-text.ts'
 import { isBundleHeader, readBundle } from './bundle-file.ts'
 import type { ImportedConversation } from './conversation.ts'
+import { addCounts, type Counts } from './counts.ts'
 import { parseJson } from './guards.ts'
 import { fromHermes, isHermesSession } from './hermes.ts'
 import { readLines } from './lines.ts'
 import { readConversations } from './read-conversations.ts'
 
 /** Opens another state file, for what it holds. */
-export type OpenOther = (
-  path: string,
-  readonly: boolean,
-) => Promise<
-  { transfer: { exportAll(options: { signal?: AbortSignal }): AsyncIterable<unknown> } } & AsyncDisposable
->
+export type OpenOther = (path: string, readonly: boolean) => Promise<OtherStore & AsyncDisposable>
 
-/** The records of a file to import, whatever it is. */
+interface OtherStore {
+  transfer: {
+    exportAll(options: { signal?: AbortSignal }): AsyncIterable<unknown>
+    countFurther(signal: AbortSignal | undefined): Promise<Counts>
+  }
+}
+
+/** The records of a file to import, whatever it is. `notCarried` gets what they do not have of it. */
 export async function* recordsOfFile(
   path: string,
   openOther: OpenOther,
+  notCarried: Counts,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<unknown> {
-  if (await isDatabase(path, signal)) return yield* recordsOfState(path, openOther, signal)
+  if (await isDatabase(path, signal)) return yield* recordsOfState(path, openOther, notCarried, signal)
   let line = ''
   for await (line of readLines(path)) if (line.trim() !== '') break
   const text = line.replace(/^\uFEFF/, '')
@@ -59,6 +63,7 @@ async function* hermesSessions(path: string): AsyncGenerator<unknown> {
 async function* recordsOfState(
   path: string,
   openOther: OpenOther,
+  notCarried: Counts,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<unknown> {
   try {
@@ -68,6 +73,7 @@ async function* recordsOfState(
       throw error
     })
     yield* other.transfer.exportAll({ signal })
+    addCounts(notCarried, await other.transfer.countFurther(signal))
     return
   } catch (error) {
     if (!(error instanceof MigrationNeededError)) throw error

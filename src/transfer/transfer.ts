@@ -11,6 +11,7 @@ import type { NotCarried } from './conversation.ts'
 import { addCounts, type Counts, countsSince } from './counts.ts'
 import { type Exporting, type ExportProgress, exportLines, exportSessions, type Selected } from './export.ts'
 import { EXPORT_FORMATS, type ExportFormat, toFormat } from './export-format.ts'
+import { countFurther } from './further.ts'
 import { type ImportOptions, type ImportReport, importRecords } from './import.ts'
 import { type OpenOther, recordsOfFile } from './import-file.ts'
 import type { BundleRecord, SessionRecord } from './records.ts'
@@ -182,7 +183,16 @@ export class TransferRepository {
     checkText(path, 'path')
     checkImport(options)
     this.#context.executor.assertOutside()
-    return importRecords(this.#context, recordsOfFile(path, this.#openOther, options.signal), options)
+    const not_carried: Counts = {}
+    const records = recordsOfFile(path, this.#openOther, not_carried, options.signal)
+    const report = await importRecords(this.#context, records, options)
+    addCounts(not_carried, report.not_carried)
+    return { ...report, not_carried }
+  }
+
+  /** @internal See {@link countFurther}. */
+  countFurther(signal: AbortSignal | undefined): Promise<Counts> {
+    return countFurther(this.#context.executor, signal)
   }
 }
 
