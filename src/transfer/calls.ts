@@ -1,5 +1,7 @@
+import { checkObject, checkWord } from '../arguments.ts'
 import { type JsonObject, type JsonValue, toJson } from '../json.ts'
 import type { NewMessage, ToolCall } from '../messages/message-types.ts'
+import type { Conversation } from './conversation.ts'
 import { isArray, isObject, parseJson } from './guards.ts'
 
 /** A tool call of a transcript that numbers no calls; the id may still change to the one its result names. */
@@ -115,4 +117,28 @@ export function isToolCall(value: unknown): value is ToolCall {
     typeof value.function.name === 'string' &&
     typeof value.function.arguments === 'string'
   )
+}
+
+/**
+ * Refuses what cannot be written in any chat format.
+ *
+ * @throws TypeError naming the place.
+ */
+export function checkConversation({ messages }: Conversation): void {
+  for (const [index, message] of checkArray(messages, 'messages').entries()) {
+    const at = `messages[${index}]`
+    const { role, tool_calls } = checkObject(message, at)
+    checkWord(role, `${at}.role`)
+    if (tool_calls === undefined || tool_calls === null) continue
+    for (const [number, call] of checkArray(tool_calls, `${at}.tool_calls`).entries())
+      if (!isToolCall(call))
+        throw new TypeError(
+          `${at}.tool_calls[${number}] must be a call such as {id, type: 'function', function: {name, arguments}}, arguments being JSON text.`,
+        )
+  }
+}
+
+function checkArray(value: unknown, name: string): readonly unknown[] {
+  if (!Array.isArray(value)) throw new TypeError(`${name} must be an array.`)
+  return value
 }

@@ -1,6 +1,6 @@
 import { checkText } from '../arguments.ts'
 import type { NewMessage } from '../messages/message-types.ts'
-import { callsText, type NumberedCall, readCalls, toolResult, toolsText } from './calls.ts'
+import { callsText, checkConversation, type NumberedCall, readCalls, toolResult, toolsText } from './calls.ts'
 import { contentText } from './content.ts'
 import {
   type Conversation,
@@ -99,10 +99,12 @@ export function fromShareGpt(conversation: unknown, where: string): ImportedConv
  * - Roles that ShareGPT does not know are `human`, but for `developer`, which is `system`.
  * - Not carried: the ids of calls (a reader numbers them), reasoning, `finish_reason`, times and counts.
  *
+ * @throws TypeError for messages that are none.
  * @example
  * toShareGpt({ messages: [{ role: 'user', content: 'Hi' }] }).value.conversations // [{ from: 'human', value: 'Hi' }]
  */
 export function toShareGpt(conversation: Conversation): Converted<ShareGptConversation> {
+  checkConversation(conversation)
   const { title, model, source, system_prompt, tools } = conversation
   const messages = conversation.messages.flatMap(apart)
   const value = {

@@ -1,6 +1,7 @@
 import type { JsonArray, JsonValue } from '../json.ts'
 import type { MessageContent, NewMessage, ToolCall } from '../messages/message-types.ts'
 import { visibleText } from '../messages/structured-content.ts'
+import { checkConversation } from './calls.ts'
 import { isTextPart } from './content.ts'
 import type { Conversation, Converted, ImportedConversation } from './conversation.ts'
 import { checkJsonArray, checkJsonObject, isArray, isObject } from './guards.ts'
@@ -61,10 +62,12 @@ export function fromSweAgent(trajectory: unknown, where: string): ImportedConver
  * - Not carried: `title`, `model`, `source`, `tools`, a tool's name that is not that of its call, `finish_reason`,
  *   times and counts.
  *
+ * @throws TypeError for messages that are none.
  * @example
  * const { value } = toSweAgent({ messages: [{ role: 'user', content: 'Fix the build.' }] })
  */
 export function toSweAgent(conversation: Conversation): Converted<SweAgentConversation> {
+  checkConversation(conversation)
   const history = conversation.messages.map(writeMessage)
   if (conversation.system_prompt)
     history.unshift(writeMessage({ role: 'system', content: conversation.system_prompt }))

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '../json.ts'
 import type { NewMessage, ToolCall } from '../messages/message-types.ts'
 import { readMessages } from './ai-sdk.ts'
-import { argumentsValue, withCallIds } from './calls.ts'
+import { argumentsValue, checkConversation, withCallIds } from './calls.ts'
 import { contentText, fittingContent, isError, isTextPart, type TextPart } from './content.ts'
 import { type Conversation, type Converted, takePrompt } from './conversation.ts'
 import { isArray, isObject } from './guards.ts'
@@ -63,10 +63,12 @@ export type AiSdkToolPart = {
  * - Not carried: `title`, `model`, `source`, `tools`, a tool's name that is not that of its call, `finish_reason`,
  *   times and counts.
  *
+ * @throws TypeError for messages that are none.
  * @example
  * const { value, not_carried } = toAiSdk({ messages: [{ role: 'user', content: 'Hi' }] })
  */
 export function toAiSdk(conversation: Conversation): Converted<AiSdkConversation> {
+  checkConversation(conversation)
   const { prompt, messages } = takePrompt(conversation)
   const steps: Step[] = []
   const calls = new Map<string, Call>()

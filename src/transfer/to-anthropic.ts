@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '../json.ts'
 import type { NewMessage } from '../messages/message-types.ts'
 import { fromAnthropic, isSameMessage, readMessages } from './anthropic.ts'
-import { argumentsValue, withCallIds } from './calls.ts'
+import { argumentsValue, checkConversation, withCallIds } from './calls.ts'
 import { fittingContent, isError, isTextPart, type TextPart } from './content.ts'
 import { type Conversation, type Converted, takePrompt, toTools } from './conversation.ts'
 import { isArray, isObject } from './guards.ts'
@@ -65,10 +65,12 @@ export type AnthropicDocument = {
  * - A result without a call, and a message of another role (a later system message), is said by the user.
  * - Not carried: `title`, `source`, a tool's name that is not that of its call, `finish_reason`, times and counts.
  *
+ * @throws TypeError for messages that are none.
  * @example
  * const { value, not_carried } = toAnthropic({ messages: [{ role: 'user', content: 'Hi' }] })
  */
 export function toAnthropic(conversation: Conversation): Converted<AnthropicConversation> {
+  checkConversation(conversation)
   const { prompt, messages } = takePrompt(conversation)
   const written: { role: 'user' | 'assistant'; content: AnthropicBlock[] }[] = []
   const read: NewMessage[] = []

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../json.ts'
 import type { NewMessage, ToolCall } from '../messages/message-types.ts'
-import { nameOfCall, withCallIds } from './calls.ts'
+import { checkConversation, nameOfCall, withCallIds } from './calls.ts'
 import { contentText, fittingContent, isTextPart, type TextPart } from './content.ts'
 import { type Conversation, type Converted, toTools } from './conversation.ts'
 import { isObject } from './guards.ts'
@@ -47,10 +47,12 @@ export type OpenAiToolCall = ToolCall & { id: string; type: 'function' }
  *   without a call, and a message of a role that OpenAI does not know, is said by the user.
  * - Not carried: `title`, `source`, `reasoning`, `reasoning_details`, `finish_reason`, times and counts.
  *
+ * @throws TypeError for messages that are none.
  * @example
  * const { value, not_carried } = toOpenAi({ messages: [{ role: 'user', content: 'Hi' }] })
  */
 export function toOpenAi(conversation: Conversation): Converted<OpenAiConversation> {
+  checkConversation(conversation)
   const { model, tools, system_prompt, messages } = conversation
   const earlier: NewMessage[] = []
   const written = withCallIds(messages).map((message) => {

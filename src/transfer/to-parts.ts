@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '../json.ts'
 import type { NewMessage, ToolCall } from '../messages/message-types.ts'
 import { visibleText } from '../messages/structured-content.ts'
-import { callsText, toolsText, withCallIds } from './calls.ts'
+import { callsText, checkConversation, toolsText, withCallIds } from './calls.ts'
 import { contentText } from './content.ts'
 import type { Conversation, Converted } from './conversation.ts'
 import { isArray, isObject } from './guards.ts'
@@ -33,10 +33,12 @@ export interface PartsMessage {
  * - Parts that are not text stay as they are; an object is JSON text.
  * - Not carried: `reasoning_details`, `finish_reason`, times and counts.
  *
+ * @throws TypeError for messages that are none.
  * @example
  * const { value, not_carried } = toParts({ messages: [{ role: 'user', content: 'Hi' }] })
  */
 export function toParts(conversation: Conversation): Converted<PartsConversation> {
+  checkConversation(conversation)
   const { title, model, source, tools, system_prompt } = conversation
   const messages = withCallIds(conversation.messages)
   const written: PartsMessage[] = system_prompt ? [textMessage('system', system_prompt)] : []

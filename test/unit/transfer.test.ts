@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { ImportedConversation } from '../../src/transfer/conversation.ts'
+import { FORMATS } from '../../src/transfer/formats.ts'
 import { fromOpenAi } from '../../src/transfer/openai.ts'
 import { fromParts } from '../../src/transfer/parts.ts'
 import { readConversations } from '../../src/transfer/read-conversations.ts'
@@ -682,5 +683,23 @@ describe.skipIf(!existsSync(DATA))(`real transcripts (skipped where ${DATA} does
       for (const text of parsed)
         expect(contents.some((content) => content?.toString().includes(text))).toBe(true)
     }
+  })
+})
+
+describe.each(Object.entries(FORMATS))('%s is not written from', (_, { to }) => {
+  const cases: [what: unknown, error: string][] = [
+    [undefined, 'messages must be an array.'],
+    [[null], 'messages[0] must be an object, not null.'],
+    [[{ role: 'user' }, { role: '' }], 'messages[1].role must be a non-empty string, not an empty string.'],
+    [[{ role: 'assistant', tool_calls: {} }], 'messages[0].tool_calls must be an array.'],
+    [
+      [{ role: 'assistant', tool_calls: [{ id: 'a' }] }],
+      "messages[0].tool_calls[0] must be a call such as {id, type: 'function', function: {name, arguments}}, arguments being JSON text.",
+    ],
+  ]
+  test.each(cases)('%j', (messages, error) => {
+    const conversation = { messages: [] }
+    Object.assign(conversation, { messages })
+    expect(() => to(conversation)).toThrow(new TypeError(error))
   })
 })
